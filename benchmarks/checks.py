@@ -114,7 +114,7 @@ def stuck(neff: Neff) -> tuple[float, float]:
     device.load(neff)
     words: Any = device.cores[0].engines["DVE"].words
     at = next(n for n in range(len(words) // 2, len(words)) if words[n].word.signals)
-    words[at] = words[at]._replace(word=words[at].word.replace(update_mode=0))
+    words[at] = words[at].with_word(words[at].word.replace(update_mode=0))
     device.run()
     assert device.outcome == "hang"
     device.program_index = ProgramIndex()  # as if nobody had asked yet

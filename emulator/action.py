@@ -25,17 +25,19 @@ from formats.regions import Region, RegionParts
 if TYPE_CHECKING:
     from emulator.context import CoreContext, EngineContext, ResolvingEngine
 
+_made = tuple.__new__  # a named tuple in half the time
+
 __all__ = ["Action", "WordPort", "cost_of_word", "make_action", "regions_of_word", "second_slot"]
 
 
 class Action:
     """What a word does, bound to one engine; shared by every word with the same operands.
 
-    `reads` are (operand name, extent) pairs, `writes` extents; `serial` words decide what comes next, `drain` words
-    wait for everything before, `barrier` words meet the other core, `claim` is what they share with other engines;
-    `waits` and `signals` are those of a second slot. A `lasting` one does for the next device on the same memories,
-    too: its effect asks nothing of this one. An effect runs with NumPy's warnings off. Times are picoseconds; `apart`
-    and `lag` are those of `Cost`.
+    `reads` and `writes` are extents, `read_names` the operands of the former; `serial` words decide what comes next,
+    `drain` words wait for everything before, `barrier` words meet the other core, `claim` is what they share with other
+    engines; `waits` and `signals` are those of a second slot. A `lasting` one does for the next device on the same
+    memories, too: its effect asks nothing of this one. An effect runs with NumPy's warnings off. Times are picoseconds;
+    `apart` and `lag` are those of `Cost`.
     """
 
     __slots__ = (
@@ -48,6 +50,7 @@ class Action:
         "lag",
         "lasting",
         "latency",
+        "read_names",
         "read_places",
         "read_regions",
         "reads",
@@ -63,7 +66,8 @@ class Action:
 
     def __init__(self, effect: Callable[[], object] | None, interval: int, latency: int) -> None:
         self.effect, self.interval, self.latency = effect, interval, latency
-        self.reads: tuple[tuple[str, Extent], ...] = ()
+        self.reads: tuple[Extent, ...] = ()
+        self.read_names: tuple[str, ...] = ()
         self.writes: tuple[Extent, ...] = ()
         self.read_places: tuple[RegionParts, ...] = ()
         self.write_places: tuple[RegionParts, ...] = ()
@@ -85,16 +89,16 @@ class Action:
     def __getattr__(self, name: str) -> tuple[Region, ...]:
         """Return the bytes read or written, which are attributes from the first time on that an observer asks."""
         if name == "read_regions":
-            self.read_regions = found = tuple([Region(*place) for place in self.read_places])
+            self.read_regions = found = tuple([_made(Region, place) for place in self.read_places])
         elif name == "write_regions":
-            self.write_regions = found = tuple([Region(*place) for place in self.write_places])
+            self.write_regions = found = tuple([_made(Region, place) for place in self.write_places])
         else:
             raise AttributeError(f"actions have no {name!r}", name=name, obj=self)
         return found
 
     def finds_written(self) -> bool:
         """Return whether every byte read was ever written."""
-        return not [extent for _, extent in self.reads if not extent.full and extent.missing()]
+        return not [extent for extent in self.reads if not extent.full and extent.missing()]
 
 
 class WordPort:
@@ -193,7 +197,8 @@ def make_action(sequencer: EngineContext, word: isa.Instruction, starts_transfer
         _operands(sequencer, word, reads, writes)  # the engine itself reads the indices
     cost = cost_of_word(sequencer, word)
     action = Action(effect, cost.interval_ps, max(cost.latency_ps, 1))
-    action.reads = tuple((operand.name, extent) for operand in reads for extent in operand.extents)
+    action.reads = tuple(extent for operand in reads for extent in operand.extents)
+    action.read_names = tuple(operand.name for operand in reads for _ in operand.extents)
     action.writes = tuple(extent for operand in writes for extent in operand.extents)
     regions = tuple(region for operand in (*reads, *writes) for region in operand.regions)
     action.read_places = tuple(region for operand in reads for region in operand.regions)

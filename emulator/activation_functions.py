@@ -42,6 +42,7 @@ VALID: dict[str, Range] = {
     "reciprocal": Range(2.0**-42, 2.0**42, "hardware.md 7.4"),
 }
 
+_BEYOND_PI = np.float32(math.pi)  # the least fp32 above pi
 _REACH = 12.0  # erfc is below the smallest fp32 from here on
 _PER_UNIT = 128  # nodes per unit: cubic interpolation errs by less than 1e-9
 _ROWS_AT_ONCE = 16  # computed together in float64
@@ -53,8 +54,8 @@ _GELU_SLOPE = 1.702  # of the sigmoid approximation
 
 
 @cache
-def _cubics(scaled: bool) -> tuple[Array, Array, Array, Array]:
-    """Return the coefficients of the cubic on each interval of 0 to _REACH, lowest power first.
+def _cubics(scaled: bool) -> Array:
+    """Return the coefficients of the cubic on each interval of 0 to _REACH, a row each, lowest power first.
 
     The cubics meet erf, or erfc(x)*exp(x*x), in values and slopes at the nodes.
     """
@@ -67,19 +68,20 @@ def _cubics(scaled: bool) -> tuple[Array, Array, Array, Array]:
         slopes = [_TWO_OVER_ROOT_PI * math.exp(-x * x) for x in points]
     value, slope = np.array(values), np.array(slopes) / _PER_UNIT
     here, rise, fall, step = value[:-1], slope[:-1], slope[1:], np.diff(value)
-    return here, rise, 3.0 * step - 2.0 * rise - fall, rise + fall - 2.0 * step
+    return np.stack((here, rise, 3.0 * step - 2.0 * rise - fall, rise + fall - 2.0 * step), axis=1)
 
 
 def _interpolate(magnitude: Array, scaled: bool) -> Array:
-    """Return erf or the scaled erfc of non-negative float64 values; NaN gives anything finite."""
-    place = np.fmin(magnitude, _REACH) * _PER_UNIT
-    index = place.astype(np.intp)
-    place -= index
-    c0, c1, c2, c3 = _cubics(scaled)
-    result: Array = np.take(c3, index, mode="clip")
-    for coefficients in (c2, c1, c0):
+    """Return erf or the scaled erfc of non-negative float64 values; NaN gives anything."""
+    place = np.minimum(magnitude, _REACH)
+    place *= _PER_UNIT
+    rows = np.take(_cubics(scaled), place.astype(np.intp), axis=0, mode="clip")
+    place -= np.floor(place)
+    result: Array = rows[..., 3] * place
+    result += rows[..., 2]
+    for power in (1, 0):
         result *= place
-        result += np.take(coefficients, index, mode="clip")
+        result += rows[..., power]
     return result
 
 
@@ -164,11 +166,11 @@ def _derivative_leaky_relu(x: Array, out: Array, immediate: float) -> None:
 
 def _sine(x: Array, out: Array, immediate: float) -> None:
     """Return the sine in -pi to pi; outside, the cubics that meet it there go on, as documented (nki.api.shared)."""
-    beyond = np.abs(x).astype(np.float64) - math.pi
-    outside = beyond > 0
-    if not outside.any():
+    if not np.greater_equal(np.abs(x), _BEYOND_PI).any():
         np.sin(x, out)
         return
+    beyond = np.abs(x).astype(np.float64) - math.pi
+    outside = beyond > 0
     with np.errstate(over="ignore"):
         cubic = np.sign(x) * beyond * (beyond * beyond / 6.0 - 1.0)
         np.copyto(out, np.where(outside, cubic, np.sin(x)), casting="unsafe")

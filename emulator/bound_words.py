@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from emulator.action import Action, make_action
@@ -9,16 +10,40 @@ from emulator.cost import Cost, CostModel
 from emulator.kind import is_worth_asking
 from emulator.template import Template, template_of
 from formats import isa
+from formats.isa import WaitMode
+from formats.isa.instruction import header_sync
 
 if TYPE_CHECKING:
     from emulator.context import EngineContext
     from emulator.loaded import LoadedWord
 
-__all__ = ["BoundWords"]
+__all__ = ["BoundWord", "BoundWords"]
 
 # Bound words that an engine keeps, and templates: of one with more, none is found again by the next pass through them.
 _KEPT = 1 << 13
+_USUAL = (0, int(WaitMode.SEM_GE), int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT))  # the modes of most headers
 _NAMED = 1 << 15  # all bytes of words that lead to one of them, which take hardly any memory
+
+
+class BoundWord:
+    """A word as its engine meets it: its action, and what stands in its header, which an engine asks for each time.
+
+    `mode`, `index` and `need` are what it waits for, `update` and `updated` what it signals. A `usual` one waits for a
+    semaphore of the header at most; others wait for more, consume what they wait for, or meet somebody.
+    """
+
+    __slots__ = ("action", "beside", "index", "mode", "need", "update", "updated", "usual")
+
+    def __init__(self, word: isa.Instruction, action: Action) -> None:
+        self.action, self.beside = action, word.BESIDE
+        self.mode, self.index, self.update, self.updated, self.need = header_sync(word.raw)
+        self.usual = self.mode in _USUAL and not (action.waits or action.drain or action.barrier)
+
+    def with_action(self, action: Action) -> BoundWord:
+        """Return the same word with another action of the same course."""
+        other = copy(self)
+        other.action = action
+        return other
 
 
 class _KeptWords:
@@ -29,23 +54,27 @@ class _KeptWords:
     def __init__(self) -> None:
         self.actions: dict[bytes, Action] = {}
         # The same by all bytes of the word: of those that start a transfer, and of the others.
-        self.triggers: dict[bytes, Action] = {}
-        self.words: dict[bytes, Action] = {}
+        self.triggers: dict[bytes, BoundWord] = {}
+        self.words: dict[bytes, BoundWord] = {}
         self.templates: dict[bytes, Template] = {}
         self.costs: dict[bytes, Cost] = {}
 
 
 class BoundWords:
-    """What each word of an engine does; what earlier devices bound in the same workspace is found again."""
+    """What each word of an engine does; what earlier devices bound in the same workspace is found again.
 
-    __slots__ = ("_engine", "_found", "_passing", "_triggers", "_words")
+    `words` and `triggers` are those that are known, by all of their bytes, for an engine that asks at each issue;
+    `bound` gives one that is not among them.
+    """
+
+    __slots__ = ("_engine", "_found", "_passing", "triggers", "words")
 
     def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
         self._found: _KeptWords | None = None
-        self._words: dict[bytes, Action] = {}
-        self._triggers: dict[bytes, Action] = {}
-        self._passing: list[tuple[dict[bytes, Action], bytes]] = []  # which of them belong to this device alone
+        self.words: dict[bytes, BoundWord] = {}
+        self.triggers: dict[bytes, BoundWord] = {}  # those that start a transfer
+        self._passing: list[tuple[dict[bytes, Any], bytes]] = []  # which of them belong to this device alone
 
     @property
     def _kept(self) -> _KeptWords:
@@ -53,7 +82,7 @@ class BoundWords:
         kept = self._found
         if kept is None:
             kept = self._found = self._find()
-            self._words, self._triggers = kept.words, kept.triggers
+            self._look_in(kept)
         return kept
 
     def _find(self) -> _KeptWords:
@@ -76,23 +105,26 @@ class BoundWords:
         """Return what is known of the costs of words."""
         return self._kept.costs
 
-    def action_of(self, loaded: LoadedWord) -> Action:
-        """Return the action of a word, which may be that of another that does the same; errors as in `make_action`."""
-        raw = loaded.word.raw
-        action = self._words.get(raw) if loaded.transfer is None else self._triggers.get(raw)
-        if action is not None:
-            return action
-        kept = self._kept
-        action = self._by_what_it_does(loaded, kept.actions)
-        self._keep(kept.words if loaded.transfer is None else kept.triggers, raw, action, _NAMED)
-        return action
+    def _look_in(self, kept: _KeptWords) -> None:
+        self.words, self.triggers = kept.words, kept.triggers
 
-    def _keep(self, among: dict[bytes, Action], key: bytes, action: Action, most: int = _KEPT) -> None:
+    def bound(self, loaded: LoadedWord) -> BoundWord:
+        """Return a word, bound; its action may be that of another that does the same. Errors as in `make_action`."""
+        raw, kept = loaded.word.raw, self._kept
+        known = kept.words if loaded.transfer is None else kept.triggers
+        found = known.get(raw)
+        if found is None:
+            action = self._by_what_it_does(loaded, kept.actions)
+            found = BoundWord(loaded.word, action)
+            self._keep(known, raw, found, action.lasting, _NAMED)
+        return found
+
+    def _keep(self, among: dict[bytes, Any], key: bytes, found: object, lasting: bool, most: int = _KEPT) -> None:
         if len(among) >= most:
             among.clear()
             self._passing = [each for each in self._passing if each[0] is not among]
-        among[key] = action
-        if not action.lasting:
+        among[key] = found
+        if not lasting:
             self._passing.append((among, key))
 
     def _by_what_it_does(self, loaded: LoadedWord, actions: dict[bytes, Action]) -> Action:
@@ -108,7 +140,7 @@ class BoundWords:
             action = self._from_template(word)
         if action is None:
             action = make_action(self._engine, word, transfers)
-        self._keep(actions, key, action)
+        self._keep(actions, key, action, action.lasting)
         return action
 
     def _from_template(self, word: isa.Instruction) -> Action | None:
@@ -130,4 +162,4 @@ class BoundWords:
         for among, key in self._passing:
             among.pop(key, None)
         self._passing = []
-        self._words, self._triggers, self._found = {}, {}, _KeptWords()
+        self.words, self.triggers, self._found = {}, {}, _KeptWords()

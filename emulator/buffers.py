@@ -118,11 +118,14 @@ def _mapped(nbytes: int) -> Bytes:
 def _waiting(nbytes: int) -> Bytes | None:
     global _kept
     with _lock:
-        waiting = _free.get(nbytes)
-        if not waiting:
+        waiting = _free.pop(nbytes, None)
+        if waiting is None:
             return None
         _kept -= nbytes
-        return waiting.pop()
+        found = waiting.pop()
+        if waiting:
+            _free[nbytes] = waiting  # asked for last
+        return found
 
 
 def give(array: npt.NDArray[np.generic] | None) -> None:
@@ -133,11 +136,19 @@ def give(array: npt.NDArray[np.generic] | None) -> None:
     global _kept
     if array is None or array.nbytes < _WORTH_KEEPING:
         return
-    flat: Bytes = array.reshape(-1).view(np.uint8)
+    # The same object where it can be: moves that were bound to it look for it (emulator.known_way).
+    is_flat = array.ndim == 1 and array.dtype == np.uint8
+    flat: Bytes = array if is_flat else array.reshape(-1).view(np.uint8)  # type: ignore[assignment]
     with _lock:
-        if _kept + flat.size <= _MOST_KEPT:
-            _kept += flat.size
-            _free.setdefault(flat.size, []).append(flat)
+        waiting = _free[flat.size] = _free.pop(flat.size, [])
+        waiting.append(flat)
+        _kept += flat.size
+        while _kept > _MOST_KEPT:
+            oldest = next(iter(_free))  # of the sizes that nobody has asked for in a long time
+            _kept -= oldest
+            del _free[oldest][0]
+            if not _free[oldest]:
+                del _free[oldest]
 
 
 def drop(array: npt.NDArray[np.generic]) -> None:

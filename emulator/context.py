@@ -15,6 +15,7 @@ from emulator.access import Resolver
 from emulator.addresses import AddressMap
 from emulator.arch import Arch
 from emulator.cost import Contention, Cost, CostModel
+from emulator.device_memory import DeviceMemory
 from emulator.dma.queues import DmaQueue
 from emulator.dma.transfer import Transfer
 from emulator.engines.pe_state import PeState
@@ -23,7 +24,8 @@ from emulator.faults import Place
 from emulator.generators import GeneratorBank
 from emulator.livelock import Joint, Loop
 from emulator.machine_view import CoreView
-from emulator.memory import ChipMemory, DeviceMemory
+from emulator.memory import ChipMemory
+from emulator.notes import Notes
 from emulator.observers import Hooks
 from emulator.semaphores import Events, Semaphores
 from emulator.workspace import Workspace
@@ -38,7 +40,8 @@ Callback = Callable[[int], object]
 
 
 Log = list[tuple[Any, Any, Any]]
-"""What completed (emulator.repeats): an engine, its action, whether products were settled; a transfer, cores, when."""
+"""What completed, in order (emulator.known_way): an engine, its action, whether products were settled; a transfer, the
+cores whose products were, when. A warning stands before what it is about, alone."""
 
 
 class DmaContext(Protocol):
@@ -56,8 +59,10 @@ class DeviceContext(Protocol):
     steps: int
     now_ps: int
     watched: bool
+    makes_events: bool
     checking: bool
     log: Log | None
+    notes: Notes | None
     joint: Joint | None
 
     @property

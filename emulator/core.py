@@ -18,7 +18,8 @@ from emulator.memory import ChipMemory
 from emulator.memory_state import ChipState
 from emulator.scratch import lend
 from emulator.semaphores import CountersState, Events, Semaphores
-from emulator.sequencer import Sequencer, SequencerState
+from emulator.sequencer import Sequencer
+from emulator.standing import SequencerState
 from emulator.workspace import give_back, take_workspace
 from formats.engines import ENGINES
 from formats.isa import ActivationFunction
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from formats.neff.tiles import Tile
 
 __all__ = ["Core", "CoreState"]
+
+# of a core whose program brings no table
+_NAMES: Mapping[int, str] = {int(function): function.name.lower() for function in ActivationFunction}
 
 
 class CoreState(NamedTuple):
@@ -69,7 +73,7 @@ class Core:
         self.generators = GeneratorBank()
         self.contention = Contention(arch, device.costs.without)
         self.extended = True
-        self.activation: Mapping[int, str] = {int(f): f.name.lower() for f in ActivationFunction}
+        self.activation: Mapping[int, str] = _NAMES
         self.tables: Mapping[int, Any] = {}
         self.loaded: LoadedCore | None = None
         self._released = False

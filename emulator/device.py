@@ -20,30 +20,31 @@ from emulator.addresses import address_map
 from emulator.arch import arch_of
 from emulator.completing import completing
 from emulator.context import Log
-from emulator.core import Core, CoreState
+from emulator.core import Core
 from emulator.cost import CostModel
 from emulator.cost.contention import check_parts
+from emulator.device_memory import DeviceMemory
 from emulator.diagnosis.causes import Reason
 from emulator.diagnosis.explain import explain
 from emulator.diagnosis.graph import Hang
 from emulator.diagnosis.index import ProgramIndex
 from emulator.dma.queues import DmaQueue
-from emulator.dma.system import DmaState, DmaSystem
+from emulator.dma.system import DmaSystem
 from emulator.errors import InputError, LoadError
-from emulator.events import Event, Notice, SemaphoreChange
+from emulator.events import WARNINGS, Event, Notice, SemaphoreChange
 from emulator.faults import Fault, FaultError, Place
 from emulator.livelock import Joint, Loop
 from emulator.loader import load
-from emulator.memory import DeviceMemory, new_hash
-from emulator.memory_state import DeviceMemoryState
-from emulator.observers import Hooks, Observer
+from emulator.memory import new_hash
+from emulator.notes import ENDED, Notes
+from emulator.observers import CompletionObserver, Hooks, Observer
 from emulator.pace import at_pace
+from emulator.progress import Callback, DeviceState, Progress
 from emulator.repeats import run_again
 from emulator.sequencer import Sequencer
 from emulator.tensors import read_tensor, write_tensors
 from emulator.windows import read_device, write_device
 from formats.errors import NeuronError, UnsupportedError
-from formats.named_tuple import NamedTuple
 from formats.targets import Target, resolve_target
 
 if TYPE_CHECKING:
@@ -51,41 +52,12 @@ if TYPE_CHECKING:
     from emulator.placement import DeviceTensor
     from formats.neff import Neff
 
-__all__ = ["Device", "DeviceState", "Progress"]
+__all__ = ["Device"]
 
-Callback = Callable[[int], object]
-_WARNINGS = 100
 # Range of the random factor on every interval and latency of a shaken schedule.
 _JITTER = (0.5, 2.0)
 _NEVER = 1 << 62
 _LOOK = 512  # completions between two looks at this machine's clock
-
-
-class Progress(NamedTuple):
-    """Where a device stands in time; fields as in `Device`, `numbers` counts its events, `loops` are never left."""
-
-    now_ps: int
-    steps: int
-    heap: tuple[tuple[int, int, Callback], ...]
-    ended: bool
-    fault: Fault | None
-    hang: Hang | None
-    checking: bool
-    warnings: tuple[Notice, ...]
-    drawn: int
-    alarm_ps: int
-    numbers: int
-    joint: Joint | None
-    loops: tuple[Loop, ...]
-
-
-class DeviceState(NamedTuple):
-    """The whole state of a device between two completions."""
-
-    progress: Progress
-    cores: tuple[CoreState, ...]
-    dma: DmaState
-    hbm: DeviceMemoryState
 
 
 class Device:
@@ -105,7 +77,9 @@ class Device:
             "an option",
         ),
         **dict.fromkeys(("addresses", "arch", "costs", "propagation_ps"), "a figure of the chip"),
-        **dict.fromkeys(("observers", "watched", "hooks", "log"), "who watches"),
+        **dict.fromkeys(
+            ("observers", "watched", "makes_events", "hooks", "log", "notes", "on_unwritten"), "who watches"
+        ),
         "reprice": "a what-if of the caller",
         **dict.fromkeys(
             ("interrupted", "_interrupted_at", "_look_at", "_resumed", "_spent"), "a budget of this machine's time"
@@ -158,10 +132,12 @@ class Device:
         self.horizon_ps = -1  # engines may go on to this time without asking; before all times where somebody looks
         self.heap: list[tuple[int, int, Callback]] = []
         self.now_ps = self.steps = 0
-        self.observers: list[Observer] = []
+        self.observers: list[Observer | CompletionObserver[Sequencer]] = []
         self.hooks: Hooks[Sequencer, LoadedWord] = Hooks()
-        self.watched = False
+        self.watched = self.makes_events = False
         self.log: Log | None = None  # what completes, for the next run of the program
+        self.notes: Notes | None = None  # what happens, for who looks at it afterwards
+        self.on_unwritten: Callable[[], object] | None = None  # told once, before bytes are used that nothing wrote
         self.replays = True  # whether a run may go the way of one before
         self.checking = True
         self.changes: list[SemaphoreChange] = []
@@ -381,20 +357,35 @@ class Device:
                 if time_ps > limit or time_ps > self._alarm_ps or self.steps >= self._look_at:
                     self._advance()
                     continue
-                # Up to here nothing ends the run but a completion.
+                # Up to here nothing ends the run but a completion, which then takes the horizon back.
                 horizon = min(last, limit, self._alarm_ps)
-                self.horizon_ps = horizon if self._chance is None else -1
-                while time_ps <= horizon:
-                    self.now_ps = time_ps
-                    heappop(heap)[2](time_ps)
-                    if not heap or self._ended or self.steps >= self._look_at:
+                if self._chance is not None or self._look_at < _NEVER:
+                    self._go_to(horizon)
+                    continue
+                self.horizon_ps = horizon
+                if self.interrupted:
+                    continue  # just before that
+                while heap:
+                    time_ps, number, callback = heappop(heap)
+                    if time_ps > self.horizon_ps:
+                        heappush(heap, (time_ps, number, callback))
                         break
-                    time_ps = heap[0][0]
+                    self.now_ps = time_ps
+                    callback(time_ps)
         except FaultError as error:
             self.raise_fault(error.fault)
         finally:
             self.horizon_ps = -1
         return self.outcome
+
+    def _go_to(self, horizon: int) -> None:
+        """Carry out what is due up to a time, with a look at the number of completions behind each event."""
+        heap = self.heap
+        self.horizon_ps = horizon if self._chance is None else -1
+        while heap and heap[0][0] <= horizon and not self._ended and self.steps < self._look_at:
+            time_ps, _, callback = heappop(heap)
+            self.now_ps = time_ps
+            callback(time_ps)
 
     def end(self, now_ps: int, steps: int) -> None:
         """Stand at the end of a run that was carried out elsewhere, after so many completions."""
@@ -404,12 +395,12 @@ class Device:
     def interrupt(self) -> None:
         """End the run between two completions, the next time it moves on; for signal handlers and other threads."""
         self.interrupted = True
-        self._look_at = 0
+        self._look_at, self.horizon_ps = 0, -1
 
     def livelocked(self, loops: tuple[Loop, ...]) -> None:
         """End the run behind the completion under way: engines loop for ever."""
         self._loops = loops
-        self._look_at = 0
+        self._look_at, self.horizon_ps = 0, -1
 
     @property
     def outcome(self) -> str:
@@ -419,12 +410,18 @@ class Device:
         return "fault" if self.fault else "hang" if self.hang else "finished"
 
     def _arm(self, stepping: bool) -> None:
-        """Note who watches: events are made only for a caller that steps, or for observers."""
+        """Note who watches: events are made only for a caller that steps, or for observers that want them."""
         self._stepping = stepping
-        self.watched = stepping or bool(self.observers)
-        self.hooks = Hooks(self.observers)
+        self.look(self.observers)
         if self.max_seconds is not None:
             self._resumed = perf_counter()
+
+    def look(self, observers: list[Observer | CompletionObserver[Sequencer]]) -> None:
+        """Let these observers watch from here on."""
+        self.observers = observers
+        self.watched = self._stepping or bool(observers) or self.notes is not None
+        self.hooks = Hooks(observers)
+        self.makes_events = self._stepping or bool(self.hooks.event)
 
     def _rest(self) -> None:
         """Note that the device stands, and how much of this machine's time it has taken."""
@@ -503,21 +500,11 @@ class Device:
 
     def _end_hung(self, reason: Reason) -> None:
         self.hang = explain(self, reason, self._loops)
-        self._ended = True
+        self._ended, self.horizon_ps = True, -1
         if self.watched:
             first = self.hang.waits[0] if self.hang.waits else None
-            self.emit(
-                Event(
-                    self.next_number(),
-                    self.now_ps,
-                    self.now_ps,
-                    first.core if first else 0,
-                    first.engine if first else "",
-                    first.pc if first else 0,
-                    self.hang,
-                    "hang",
-                )
-            )
+            place = (first.core, first.engine, first.pc) if first else (0, "", 0)
+            self._emit_end(*place, self.hang, "hang")
 
     # --- what cores and DMA report -----------------------------------------------------------------------------------
 
@@ -531,27 +518,23 @@ class Device:
         """Hand an event to the caller that steps and to the observers."""
         if self._stepping:
             self._pending.append(event)
-        for observer in self.observers:
-            observer.on_event(event)
+        for hook in self.hooks.event:
+            hook(event)
+
+    def _emit_end(self, core: int, engine: str, pc: int, what: Hang | Fault, kind: str) -> None:
+        event = Event(self.next_number(), self.now_ps, self.now_ps, core, engine, pc, what, kind)
+        if self.notes is not None:
+            self.notes.append((ENDED, event))
+        self.emit(event)
 
     def raise_fault(self, fault: Fault) -> None:
         """Record a fault and stop; the first one counts."""
         if self._ended:
             return
         self.fault, self._ended = fault if fault.time_ps >= 0 else replace(fault, time_ps=self.now_ps), True
+        self.horizon_ps = -1
         if self.watched:
-            self.emit(
-                Event(
-                    self.next_number(),
-                    self.now_ps,
-                    self.now_ps,
-                    fault.core,
-                    fault.engine,
-                    fault.pc,
-                    self.fault,
-                    "fault",
-                )
-            )
+            self._emit_end(fault.core, fault.engine, fault.pc, self.fault, "fault")
 
     def fail(self, error: NeuronError, place: Place) -> None:
         """Record what a word could not do as a fault of that word."""
@@ -563,15 +546,20 @@ class Device:
 
     def notice(self, kind: str, message: str, place: Place, operand: str = "") -> None:
         """Keep a warning; only the first hundred are kept."""
-        if len(self.warnings) < _WARNINGS:
-            self.warnings += (
-                Notice(kind, message, place.core, place.engine, place.pc, place.instruction_text, operand, self.now_ps),
-            )
-        if len(self.warnings) >= _WARNINGS:
+        if len(self.warnings) < WARNINGS:
+            made = Notice(kind, message, place.core, place.engine, place.pc, place.instruction_text, operand,
+                          self.now_ps)  # fmt: skip
+            self.warnings += (made,)
+            if self.log is not None:
+                self.log.append((made, None, None))
+        if len(self.warnings) >= WARNINGS:
             self.checking = False
 
     def warn_unwritten(self, place: Place, operand: str, missing: int, total: int) -> None:
         """Keep a warning about a read of bytes that nothing wrote."""
+        if self.on_unwritten is not None:
+            tell, self.on_unwritten = self.on_unwritten, None
+            tell()
         self.notice("unwritten", f"{operand}: {missing} of {total} bytes read were never written", place, operand)
 
     def write_device(self, address: int, size: int, value: int) -> None:

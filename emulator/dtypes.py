@@ -5,6 +5,7 @@ Both are bound once to a view and then run without allocating. Source: hardware.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from functools import cache, partial
@@ -24,6 +25,7 @@ __all__ = [
     "Chain",
     "Step",
     "bind_load",
+    "bind_load_into",
     "bind_store",
     "chain",
     "element_type",
@@ -135,39 +137,88 @@ def bind_load(view: Array, code: int) -> tuple[Array, Step | None]:
     if is_plain_float32(dtype):
         return view, None
     target = scratch(view.shape, np.float32)
-    if dtype is Dtype.FLOAT16:
-        return target, _half_loader(view, target)
+    return target, bind_load_into(view, code, target)
+
+
+def bind_load_into(view: Array, code: int, target: Array) -> Step:
+    """Return the step that converts the elements into an fp32 array."""
+    dtype = element_type(code)
+    _require_number(dtype)
+    if dtype is Dtype.FLOAT16 and view.size > _FEW_HALVES:
+        return _half_loader(view, target)
+    if _is_byte_float(dtype) and view.size > _FEW_BYTES:
+        return partial(np.take, _widened_bytes(dtype), view.view(np.uint8), None, target, "clip")
     if dtype is Dtype.TFLOAT32:
-        return target, chain(partial(np.copyto, target, view), partial(round_tf32, target, target))
-    return target, partial(np.copyto, target, view, casting="unsafe")
+        return chain(partial(np.copyto, target, view), partial(round_tf32, target, target))
+    return partial(np.copyto, target, view, casting="unsafe")
+
+
+# As many fp16, and fp8, NumPy itself converts in less time.
+_FEW_HALVES, _FEW_BYTES = 2048, 256
+
+
+def _is_byte_float(dtype: Dtype) -> bool:
+    return dtype.is_float and dtype.size == 1
+
+
+@cache
+def _widened_bytes(dtype: Dtype) -> Array:
+    """Return the number of every fp8."""
+    return np.arange(1 << 8, dtype=np.uint8).view(numpy_dtype(dtype)).astype(np.float32)
+
+
+@cache
+def _narrowed_words(dtype: Dtype) -> Array:
+    """Return the fp8 of every fp32, by its upper 16 bits, the last of which stands for all below it as well.
+
+    That last bit tells what lies beside a number that fp8 holds and what lies beside the middle of two, as all that it
+    stands for would: eight bits of mantissa are four more than any fp8 has.
+    """
+    with np.errstate(all="ignore"):
+        words = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
+        return words.view(np.float32).astype(numpy_dtype(dtype)).view(np.uint8)
 
 
 def _half_loader(view: Array, target: Array) -> Step:
     """Return a widening of fp16 by shifts and one exact multiplication, a third of the time of NumPy's own."""
-    bits, words, signed = view.view(np.uint16), target.view(np.uint32), target.view(np.int32)
+    bits = view.view(np.uint16)
+    packed = bits if bits.flags.c_contiguous else scratch(view.shape, np.uint16)
     doubled = scratch(view.shape, np.uint16)
-    return partial(_widen_half, view, target, bits, words, signed, doubled)
+    return partial(
+        _widen_half,
+        view,
+        target,
+        bits,
+        packed,
+        packed.view(np.int16),
+        doubled,
+        target.view(np.uint32),
+        target.view(np.int32),
+    )
 
 
 # The bias of fp32's exponent, 127, less that of fp16's, 15.
 _REBIAS = np.float32(2.0**112)
 
 
-def _widen_half(view: Array, target: Array, bits: Array, words: Array, signed: Array, doubled: Array) -> None:
-    np.left_shift(bits, 1, doubled)
-    # Doubling drops the sign; fp16's largest exponent, all ones, is 0x7C00.
-    if doubled.size and doubled.max() >= 0xF800:  # infinities and NaNs have no place in the shifted scale
-        np.copyto(target, view)
-        return
+def _widen_half(
+    view: Array, target: Array, bits: Array, packed: Array, signed: Array, doubled: Array, words: Array, wide: Array
+) -> None:
+    if packed is not bits:
+        np.copyto(packed, bits)
     # Sign at the top, exponent and mantissa where fp32 has the low end of its own: three bits of exponent more,
     # thirteen of mantissa. Numbers below the normal ones come out right too, as fp32's below the normal ones until the
     # product.
-    np.copyto(words, bits)
-    np.left_shift(words, 16, words)
-    np.right_shift(signed, 3, signed)
-    # The shift fills the three new bits with copies of the sign.
+    np.copyto(wide, signed)
+    np.left_shift(words, 13, words)
+    # Widening copied the sign to all bits above, and so to the three new ones.
     np.bitwise_and(words, 0x8FFFFFFF, words)
     np.multiply(target, _REBIAS, target)
+    np.left_shift(packed, 1, doubled)
+    # Doubling drops the sign; fp16's largest exponent, all ones, is 0x7C00: infinities and NaNs have no place in the
+    # shifted scale.
+    if doubled.size and doubled.max() >= 0xF800:
+        np.bitwise_or(words, 0x7F800000, words, where=np.greater_equal(doubled, 0xF800))
 
 
 def round_tf32(values: Array, out: Array) -> None:
@@ -192,8 +243,65 @@ def bind_store(values: Array, view: Array, code: int) -> Step:
         return partial(_store_tf32, values, view)
     if dtype in _LIMITS:
         low, high = _LIMITS[dtype]
-        return partial(_store_integer, values, view, float(low), float(high), scratch(values.shape, np.float64))
+        whole, wide = scratch(values.shape, np.float32), scratch(values.shape, np.float64)
+        return partial(_store_integer, values, view, float(low), float(high), whole, wide)
+    if dtype is Dtype.FLOAT16 and view.size > _FEW_HALVES:
+        arrays = [scratch(values.shape, np.uint32) for _ in range(3)]
+        floats = [array.view(np.float32) for array in arrays]
+        return partial(_narrow_half, values, view, values.view(np.uint32), view.view(np.uint16), *arrays, *floats[:2])
+    if _is_byte_float(dtype) and view.size > _FEW_BYTES:
+        words, held = scratch(values.shape, np.uint32), scratch(values.shape, np.uint8)
+        upper = words.view(np.uint16).reshape(*values.shape, 2)[..., _UPPER]
+        table, bits = _narrowed_words(dtype), values.view(np.uint32)
+        return partial(_narrow_bytes, bits, view.view(np.uint8), table, words, upper, held)
     return partial(np.copyto, view, values, casting="unsafe")
+
+
+_UPPER = 1 if sys.byteorder == "little" else 0
+
+
+def _narrow_bytes(bits: Array, view: Array, table: Array, words: Array, upper: Array, held: Array) -> None:
+    # A carry out of the lower half says that it is not zero.
+    np.bitwise_and(bits, 0xFFFF, words)
+    np.add(words, 0xFFFF, words)
+    np.bitwise_or(words, bits, words)
+    np.take(table, upper, None, held, "clip")
+    np.copyto(view, held)
+
+
+# Of fp32: the exponent; that of fp16's least normal number, 2**-14; that of 2**16, from which on fp16 is infinite.
+_EXPONENT, _NORMAL, _INFINITE = 0x7F800000, 113 << 23, 143 << 23
+
+
+def _narrow_half(
+    values: Array,
+    view: Array,
+    bits: Array,
+    halves: Array,
+    size: Array,
+    power: Array,
+    sum_: Array,
+    number: Array,
+    unit: Array,
+) -> None:
+    """Round to nearest even in fp16, in half the time that NumPy takes."""
+    np.bitwise_and(bits, 0x7FFFFFFF, size)
+    if size.size and size.max() >= _INFINITE:
+        np.copyto(view, values, casting="unsafe")
+        return
+    np.bitwise_and(size, _EXPONENT, power)
+    np.maximum(power, _NORMAL, out=power)
+    # With 2**13 times its own power of two added, a number has fp16's last bit as its last: the sum is what rounds.
+    np.right_shift(power, 13, sum_)
+    np.add(power, 13 << 23, power)
+    np.add(number, unit, number)
+    np.subtract(size, power, size)
+    np.add(size, sum_, size)
+    np.subtract(size, _NORMAL >> 13, size)
+    np.right_shift(bits, 16, power)
+    np.bitwise_and(power, 0x8000, power)
+    np.bitwise_or(size, power, size)
+    np.copyto(halves, size, casting="unsafe")
 
 
 def _store_tf32(values: Array, view: Array) -> None:
@@ -202,14 +310,18 @@ def _store_tf32(values: Array, view: Array) -> None:
     np.copyto(view, rounded)
 
 
-def _store_integer(values: Array, view: Array, low: float, high: float, scratch: Array) -> None:
-    # In float64, where the limits of int32 and uint32 are exact: in fp32 the upper ones would round up, out of range.
-    np.rint(values, scratch)
+def _store_integer(values: Array, view: Array, low: float, high: float, whole: Array, wide: Array) -> None:
+    np.rint(values, whole)
+    # Compared as Python's numbers: in fp32 the upper limits of int32 and uint32 would round up, out of range.
+    if whole.size and low <= float(whole.min()) and float(whole.max()) <= high:  # no NaN either
+        np.copyto(view, whole, casting="unsafe")
+        return
+    np.copyto(wide, whole)
     if NARROWING.counting:
-        NARROWING.count(scratch, low, high)
-    np.clip(scratch, low, high, out=scratch)
-    np.copyto(scratch, 0.0, where=np.isnan(scratch))
-    np.copyto(view, scratch, casting="unsafe")
+        NARROWING.count(wide, low, high)
+    np.clip(wide, low, high, out=wide)
+    np.copyto(wide, 0.0, where=np.isnan(wide))
+    np.copyto(view, wide, casting="unsafe")
 
 
 def to_float32(view: Array, code: int) -> Array:

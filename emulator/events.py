@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from formats.named_tuple import NamedTuple
-from formats.regions import Region
+from formats.regions import Region, RegionParts
 
 __all__ = ["Event", "Notice", "SemaphoreChange", "Touched", "Touches"]
 
@@ -18,6 +18,10 @@ class SemaphoreChange(NamedTuple):
     new: int
     core: int = 0
     kind: str = "semaphore"
+
+
+WARNINGS = 100
+"""So many a device keeps; behind them nobody looks any more what was written."""
 
 
 class Notice(NamedTuple):
@@ -39,6 +43,7 @@ class Notice(NamedTuple):
 
 
 Regions = tuple[Region, ...]
+Places = tuple[RegionParts, ...]
 
 
 class Touches(Protocol):
@@ -48,6 +53,10 @@ class Touches(Protocol):
     def read_regions(self) -> Regions: ...
     @property
     def write_regions(self) -> Regions: ...
+    @property
+    def read_places(self) -> Places: ...
+    @property
+    def write_places(self) -> Places: ...
 
 
 class Touched(NamedTuple):
@@ -55,6 +64,16 @@ class Touched(NamedTuple):
 
     read_regions: Regions = ()
     write_regions: Regions = ()
+
+    @property
+    def read_places(self) -> Places:
+        """Return the same as plain tuples, as who needs no more may ask for them."""
+        return self.read_regions
+
+    @property
+    def write_places(self) -> Places:
+        """Return the same as plain tuples."""
+        return self.write_regions
 
 
 _NOTHING = Touched()

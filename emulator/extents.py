@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from emulator.renewal import Columns
     from formats.regions import Pattern, RegionParts, Steps
 
-__all__ = ["Extent", "Notes", "Plane", "Ranges", "bounds_of_runs", "merged", "region_of_runs"]
+__all__ = ["Extent", "Notes", "Plane", "Ranges", "bounds_of_runs", "merged", "plane_of_runs", "region_of_runs"]
 
 Plane = npt.NDArray[np.bool_]
 _MOST = 4096  # extents that are noted and not in the plane; beyond that they would take more room than it
@@ -28,11 +28,12 @@ _MOST = 4096  # extents that are noted and not in the plane; beyond that they wo
 class Notes:
     """Extents of one memory that are written and not in its plane yet; `settled` are those that are in it."""
 
-    __slots__ = ("_told", "extents", "keeps", "ranges", "settled")
+    __slots__ = ("_told", "extents", "found", "keeps", "ranges", "settled")
 
     def __init__(self, keeps: bool = False) -> None:
         self.extents: list[Extent] = []
         self.settled: list[Extent] = []
+        self.found: list[Extent] = []  # others that were found to be full
         self.keeps = keeps  # those that are settled, for whoever clears the plane
         self.ranges = Ranges()
         self._told = 0  # how many of the extents are in the ranges: nothing is before somebody asks
@@ -42,7 +43,7 @@ class Notes:
         self._tell()
         noted, self.extents, self._told = self.extents, [], 0
         for extent in noted:
-            extent.view()[...] = True
+            extent.fill()
         if self.keeps:
             self.settled += noted
 
@@ -58,12 +59,24 @@ class Notes:
                 self.ranges.add(hull)
         self._told = len(self.extents)
 
-    def clear(self) -> None:
-        """Forget what was noted."""
-        self.extents.clear()
-        self.settled.clear()
+    @property
+    def all_written(self) -> tuple[Extent, ...]:
+        """Return what was noted, in the plane or not, as far as it is kept."""
+        return (*self.settled, *self.extents)
+
+    def doubt(self) -> None:
+        """Have no extent known to be full; those that are noted stay so."""
         self.ranges.clear()
         self._told = 0
+        for extent in (*self.settled, *self.extents, *self.found):
+            extent.full = not extent.size
+        self.found.clear()
+
+    def clear(self) -> None:
+        """Forget what was noted."""
+        self.doubt()
+        self.extents.clear()
+        self.settled.clear()
 
 
 class Extent(ABC):
@@ -78,6 +91,10 @@ class Extent(ABC):
     @abstractmethod
     def view(self) -> Plane:
         """Return the part of the plane, without what is noted."""
+
+    def fill(self) -> None:
+        """Write the part of the plane."""
+        self.view()[...] = True
 
     @abstractmethod
     def columns(self, space: str) -> Columns | None:
@@ -118,10 +135,12 @@ class Extent(ABC):
             return self.size
         hull = self.hull()
         if hull is not None and self.notes.cover(hull):
+            missing = 0
+        else:
+            missing = self.size - int(np.count_nonzero(self.plane))
+        if not missing:
             self.full = True
-            return 0
-        missing = self.size - int(np.count_nonzero(self.plane))
-        self.full = not missing
+            self.notes.found.append(self)
         return missing
 
 
@@ -182,6 +201,12 @@ def merged(dims: Steps, run: int) -> tuple[Steps, int]:
         else:
             found.append((step, count))
     return tuple(reversed(found)), run
+
+
+def plane_of_runs(plane: Plane, offset: int, dims: Steps, run: int) -> Plane:
+    """Return the part of a plane under runs of bytes from byte `offset` on, outermost dimension first."""
+    shape = (*[count for _, count in dims], run)
+    return np.ndarray(shape, np.bool_, plane, offset, (*[step for step, _ in dims], 1))
 
 
 def bounds_of_runs(offset: int, dims: Steps, run: int) -> tuple[int, int]:

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from emulator.memory import FRESH, ChipMemory, DeviceMemory
+from emulator.device_memory import DeviceMemory
+from emulator.memory import FRESH, ChipMemory
 from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.neff import Subgraph

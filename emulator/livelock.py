@@ -280,7 +280,7 @@ def _whole(device: TurningDevice, turning: TurningEngine, moved: int, now: int) 
     engines = []
     for each in _engines(device):
         flow = each.flow()
-        waiting = None if flow.waiting_on is None else flow.waiting_on[:5]
+        waiting = None if flow.awaiting is None else flow.awaiting[:5]
         turn = 0 if flow.waiters is None else [waiter.__self__ is each for waiter in flow.waiters].index(True)
         engines.append(
             (
@@ -291,7 +291,7 @@ def _whole(device: TurningDevice, turning: TurningEngine, moved: int, now: int) 
                 flow.draining,
                 flow.barrier_raised,
                 max(flow.last_done - now, 0),
-                tuple(flight.loaded.slot for flight in flow.in_flight),
+                tuple(flight[0].slot for flight in flow.flights),
                 tuple(each.registers),
             )
         )

@@ -21,7 +21,7 @@ __all__ = ["LoadedCore", "LoadedModel", "LoadedWord", "TransferFactory"]
 TransferFactory = Callable[[], Transfer]
 
 
-class LoadedWord(NamedTuple):
+class LoadedWord:
     """One word as the engine executes it.
 
     `pc` is the instruction's index in the NEFF's stream, `slot` its first 64-byte slot there; `transfer` makes the DMA
@@ -29,12 +29,30 @@ class LoadedWord(NamedTuple):
     what it raises at its end: (core, semaphore, amount).
     """
 
-    word: Instruction
-    pc: int
-    slot: int
-    transfer: TransferFactory | None = None
-    queue: str = ""
-    raises: tuple[tuple[int, int, int], ...] = ()
+    __slots__ = (
+        "pc",
+        "queue",
+        "raises",
+        "slot",
+        "transfer",
+        "word",
+    )  # read at each issue
+
+    def __init__(
+        self,
+        word: Instruction,
+        pc: int,
+        slot: int,
+        transfer: TransferFactory | None = None,
+        queue: str = "",
+        raises: tuple[tuple[int, int, int], ...] = (),
+    ) -> None:
+        self.word, self.pc, self.slot = word, pc, slot
+        self.transfer, self.queue, self.raises = transfer, queue, raises
+
+    def with_word(self, word: Instruction) -> LoadedWord:
+        """Return the same with another word in its place."""
+        return LoadedWord(word, self.pc, self.slot, self.transfer, self.queue, self.raises)
 
 
 @dataclass(frozen=True)

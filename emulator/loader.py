@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from typing import Protocol
 
 from emulator.addresses import AddressMap, address_map
@@ -14,10 +13,12 @@ from emulator.dma.collectives import COLLECTIVE, translate_collective
 from emulator.dma.direct import DirectContext, send_copies, translate_direct
 from emulator.dma.indirect import translate_indirect
 from emulator.dma.rings import share_out
+from emulator.dma.rows import RowsRequest
 from emulator.dma.system import DmaQueue, DmaSystem
-from emulator.dma.transfer import Part, Transfer, facts_of
+from emulator.dma.transfer import Part, Request, Transfer, facts_of
 from emulator.errors import LoadError
 from emulator.fresh import fill_fresh
+from emulator.kept_streams import KeptStreams, keep_streams, kept_streams
 from emulator.loaded import LoadedCore, LoadedModel, LoadedWord
 from emulator.placement import Placement, place
 from formats.engines import ENGINES
@@ -37,7 +38,6 @@ from formats.isa.understood import is_understood, unknown_bytes
 from formats.neff import DmaBlock, Neff, Subgraph
 from formats.neff import Queue as QueueSet
 from formats.neff.activation import ActivationFunction, ActivationSet
-from formats.neff.understood import unknown_in_file, unknown_in_subgraph
 from formats.neuron_core import SYNC_COUNT, WORD
 
 __all__ = ["load"]
@@ -75,12 +75,13 @@ def load(neff: Neff, device: LoadingDevice) -> LoadedModel:
     for tensor in (*neff.inputs, *neff.outputs):
         if tensor.name not in shared:
             raise LoadError(f"{tensor.kind} {tensor.name!r} is no variable of any subgraph")
-    return LoadedModel(neff.header.name or neff.path or "", neff, cores, shared, neff.inputs, neff.outputs)
+    return LoadedModel(neff.name or neff.path or "", neff, cores, shared, neff.inputs, neff.outputs)
 
 
 def _refuse_unknown(neff: Neff) -> None:
     """Raise UnsupportedError for the first key or value that is not understood; words are looked at as they load."""
-    for part in chain(unknown_in_file(neff), *map(unknown_in_subgraph, neff.subgraphs)):
+    part = neff.not_understood
+    if part is not None:
         raise UnsupportedError(f"{part}; what is not understood is not executed")
 
 
@@ -95,6 +96,7 @@ class _CoreLoader:
         self.direct = DirectContext(placement, addresses, subgraph.index)
         self.extended = subgraph.dialect == "extended"
         self._bells: dict[tuple[int, int], Write] = {}  # by ring and descriptors
+        self._asks_device = False  # whether a word refers to this device
         self.queues: dict[str, DmaQueue] = {
             queue.name: self._queue(queue) for queue in sorted(subgraph.queues.values(), key=lambda q: q.name)
         }
@@ -105,7 +107,7 @@ class _CoreLoader:
         )
 
     def load(self) -> LoadedCore:
-        words = {engine: self._stream(engine) for engine in ENGINES}
+        words = self._streams()
         functions: dict[int, str] = {}
         for function in self.subgraph.activation_functions:
             functions.setdefault(function.func_id, function.name)
@@ -117,6 +119,23 @@ class _CoreLoader:
         return LoadedCore(
             self.core, self.subgraph, words, functions, self.extended, self.placement, self.queues, tables
         )
+
+    def _streams(self) -> dict[str, list[LoadedWord]]:
+        """Return the words of every engine, those of an earlier load where nothing that they depend on is new."""
+        queues = list(self.queues.values())
+        rings = [(each.name, each.ring, each.engine, each.num_queues, each.semaphores, each.kind) for each in queues]
+        condition = (self.placement, rings, self.device.dma.costs.rows_per_engine, self.cores)
+        kept = kept_streams(self.subgraph, condition)
+        if kept is not None:
+            for queue in queues:
+                queue.made += kept.made[queue.name]
+            return {engine: list(kept.words[engine]) for engine in ENGINES}
+        words = {engine: self._stream(engine) for engine in ENGINES}
+        if not self._asks_device:
+            made = {queue.name: tuple(queue.made) for queue in queues}
+            streams = {engine: tuple(words[engine]) for engine in ENGINES}
+            keep_streams(self.subgraph, KeptStreams(condition, streams, made))
+        return words
 
     def _stream(self, engine: str) -> list[LoadedWord]:
         if self.subgraph.definition.engines[engine].instructions is None:
@@ -161,58 +180,49 @@ class _CoreLoader:
         loaded, part = translate_direct(word, self.direct, where)  # type: ignore[arg-type]
         semaphore, increment = loaded.semaphore, loaded.semaphore_increment
         queue = self._dynamic_queue(engine, semaphore, where)
-        parts = (part,)
-        facts = facts_of(parts)
-
-        def transfer() -> Transfer:
-            return Transfer(
-                queue=queue.name,
-                core=self.core,
-                engine=engine,
-                pc=pc,
-                parts=parts,
-                semaphore=semaphore,
-                increment=increment,
-                instruction=loaded,
-                facts=facts,
-            )
-
+        request = Request(
+            queue=queue.name,
+            core=self.core,
+            engine=engine,
+            pc=pc,
+            parts=(part,),
+            semaphore=semaphore,
+            increment=increment,
+            instruction=loaded,
+        )
         raises = ((self.core, semaphore, increment),)
-        return LoadedWord(loaded, pc, slot, transfer, queue.name, raises)
+        return LoadedWord(loaded, pc, slot, partial(Transfer, request), queue.name, raises)
 
     def _indirect(self, word: DmaIndirect, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
-        parts = translate_indirect(word, self.direct, self.device, where)
+        self._asks_device = True
+        rows = translate_indirect(word, self.direct, self.device, where)
         queue = self._dynamic_queue(engine, word.semaphore, where)
 
         def transfer() -> Transfer:
-            return Transfer(
+            request = RowsRequest(
+                rows(),
                 queue=queue.name,
                 core=self.core,
                 engine=engine,
                 pc=pc,
-                parts=parts(),
                 semaphore=word.semaphore,
                 increment=word.semaphore_increment,
                 instruction=word,
             )
+            return Transfer(request)
 
         raises = ((self.core, word.semaphore, word.semaphore_increment),)
         return LoadedWord(word, pc, slot, transfer, queue.name, raises)
 
     def _collective(self, word: Collective, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
-        make = translate_collective(word, self.direct, where)
+        self._asks_device = True
         name = f"{COLLECTIVE_QUEUES}{word.stream}"
+        make = translate_collective(word, self.direct, name, engine, pc, where)
         if name not in self.queues:
             self.queues[name] = self.device.dma.add_queue(self.core, name, engine, 1, (), COLLECTIVE)
 
-        def transfer() -> Transfer:
-            made = make()
-            made.queue, made.engine, made.pc = name, engine, pc
-            made.semaphore, made.increment, made.instruction = word.semaphore, word.semaphore_increment, word
-            return made
-
         raises = ((self.core, word.semaphore, word.semaphore_increment),)
-        return LoadedWord(word, pc, slot, transfer, name, raises)
+        return LoadedWord(word, pc, slot, make, name, raises)
 
     def _dynamic_queue(self, engine: str, semaphore: int, where: str) -> DmaQueue:
         owned = [queue for queue in self.queues.values() if queue.engine == engine and not queue.prebuilt]
@@ -229,6 +239,7 @@ class _CoreLoader:
     def _send(self, word: SendReceive, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
         if self.cores < 2:
             raise LoadError(f"{where}: SEND_RECEIVE needs a second core, the file has one")
+        self._asks_device = True  # for a queue
         peer = 1 - self.core
         name = f"q{engine}SendReceive"
         queue = self.queues.get(name) or self.device.dma.add_queue(self.core, name, engine, 16, (), "dynamic")
@@ -236,21 +247,19 @@ class _CoreLoader:
         parts = (Part("copy", send_copies(word, self.core, peer, where)),)
         remote = (peer, word.peer_semaphore, word.semaphore_increment)
 
-        def transfer() -> Transfer:
-            return Transfer(
-                queue=name,
-                core=self.core,
-                engine=engine,
-                pc=pc,
-                parts=parts,
-                semaphore=word.semaphore,
-                increment=word.semaphore_increment,
-                remote=remote,
-                instruction=word,
-            )
-
+        request = Request(
+            queue=name,
+            core=self.core,
+            engine=engine,
+            pc=pc,
+            parts=parts,
+            semaphore=word.semaphore,
+            increment=word.semaphore_increment,
+            remote=remote,
+            instruction=word,
+        )
         raises = ((self.core, word.semaphore, word.semaphore_increment), remote)
-        return LoadedWord(word, pc, slot, transfer, name, raises)
+        return LoadedWord(word, pc, slot, partial(Transfer, request), name, raises)
 
     def _trigger(self, word: PseudoDmaTrigger, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
         block = self.subgraph.dma_blocks.get((word.queue, word.block_id))
@@ -272,8 +281,8 @@ class _CoreLoader:
         remote = (1 - self.core, block.remote_semaphores[0], queue.num_queues) if block.remote_semaphores else None
         increment = 0 if block.semaphore is None else queue.num_queues
 
-        def transfer(instruction: Instruction = word) -> Transfer:
-            return Transfer(
+        def request(instruction: Instruction) -> Request:
+            return Request(
                 queue=queue.name,
                 core=self.core,
                 engine=engine,
@@ -287,10 +296,10 @@ class _CoreLoader:
                 facts=facts,
             )
 
-        loaded = self._doorbell(word, queue, transfer())
+        loaded = self._doorbell(word, queue, Transfer(request(word)))
         own = () if block.semaphore is None else ((self.core, block.semaphore, increment),)
         raises = own if remote is None else (*own, remote)
-        return LoadedWord(loaded, pc, slot, partial(transfer, loaded), queue.name, raises)
+        return LoadedWord(loaded, pc, slot, partial(Transfer, request(loaded)), queue.name, raises)
 
     def _check_semaphores(self, block: DmaBlock, where: str) -> None:
         named = (*block.remote_semaphores, *(() if block.semaphore is None else (block.semaphore,)))

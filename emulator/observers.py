@@ -1,7 +1,7 @@
 """Who watches a run: what a device calls of its observers, and when.
 
-Every observer is told of each completion. Those that have more of these methods are told of more; a device looks for
-them when it starts to run.
+Every observer is told of each completion, by an event or, for those that look at little of it, without one. Those that
+have more of these methods are told of more; a device looks for them when it starts to run.
 """
 
 from __future__ import annotations
@@ -10,22 +10,24 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeGuard, TypeVar
 
 from emulator.dma.transfer import Transfer
-from emulator.events import Event
+from emulator.events import Event, SemaphoreChange
 
 __all__ = [
+    "CompletionObserver",
     "EffectObserver",
     "Hooks",
     "IssueObserver",
     "Observer",
     "Occupation",
     "PlanObserver",
-    "ReplanObserver",
     "Resource",
+    "is_observer",
 ]
 
 # What transfers share: "dma" (core, engine), "hbm" (stack, 0); and from when until when one has it, in picoseconds.
 Resource = tuple[str, int, int]
 Occupation = tuple[Resource, int, int]
+Changes = tuple[SemaphoreChange, ...]
 Engine = TypeVar("Engine")
 Loaded = TypeVar("Loaded")
 Engine_contra = TypeVar("Engine_contra", contravariant=True)
@@ -37,6 +39,21 @@ class Observer(Protocol):
 
     def on_event(self, event: Event) -> object:
         """Take note of a completion: effects are there, signals are given."""
+        ...
+
+
+class CompletionObserver(Protocol[Engine_contra]):
+    """An observer of completions that needs no event: to make one takes longer than to note that something is over.
+
+    `number` is the one that the event has for others, `changes` are the semaphores and events that it changed.
+    """
+
+    def on_word(self, engine: Engine_contra, number: int, now: int, changes: Changes, /) -> object:
+        """Take note of an engine whose oldest word has completed."""
+        ...
+
+    def on_transfer(self, transfer: Transfer, number: int, now: int, changes: Changes, /) -> object:
+        """Take note of a transfer that has completed."""
         ...
 
 
@@ -64,40 +81,44 @@ class PlanObserver(Observer, Protocol):
         ...
 
 
-class ReplanObserver(Observer, Protocol):
-    """An observer that also learns when transfers really occupied DMA engines."""
-
-    def on_replan(self, transfer: Transfer, /) -> object:
-        """Take note of a transfer that has completed: its plan now says when it occupied DMA engines."""
-        ...
-
-
 class Hooks(Generic[Engine, Loaded]):
     """The methods to call of some observers, in their order; empty lists cost nothing."""
 
-    __slots__ = ("effect", "issue", "plan", "replan")
+    __slots__ = ("effect", "event", "issue", "plan", "transfer", "word")
 
-    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, observers: Sequence[Observer | CompletionObserver[Engine]] = ()) -> None:
+        self.event: list[Callable[[Event], object]] = [o.on_event for o in observers if _sees_events(o)]
+        completing = [o for o in observers if _sees_completions(o)]
+        self.word: list[Callable[[Engine, int, int, Changes], object]] = [o.on_word for o in completing]
+        self.transfer: list[Callable[[Transfer, int, int, Changes], object]] = [o.on_transfer for o in completing]
         self.effect: list[Callable[[Event], object]] = [o.on_effect for o in observers if _sees_effects(o)]
         self.issue: list[Callable[[Engine, Loaded, int], object]] = [o.on_issue for o in observers if _sees_issues(o)]
         self.plan: list[Callable[[Transfer, Occupation | None], object]] = [
             o.on_plan for o in observers if _sees_plans(o)
         ]
-        self.replan: list[Callable[[Transfer], object]] = [o.on_replan for o in observers if _sees_replans(o)]
+
+
+def is_observer(candidate: object) -> bool:
+    """Return whether something wants to be told of completions."""
+    return hasattr(candidate, "on_event") or hasattr(candidate, "on_word")
 
 
 # isinstance() with such protocols takes longer than a step of a small program.
-def _sees_effects(observer: Observer) -> TypeGuard[EffectObserver]:
+def _sees_events(observer: object) -> TypeGuard[Observer]:
+    return hasattr(observer, "on_event")
+
+
+def _sees_completions(observer: object) -> TypeGuard[CompletionObserver[object]]:
+    return hasattr(observer, "on_word")
+
+
+def _sees_effects(observer: object) -> TypeGuard[EffectObserver]:
     return hasattr(observer, "on_effect")
 
 
-def _sees_issues(observer: Observer) -> TypeGuard[IssueObserver[object, object]]:
+def _sees_issues(observer: object) -> TypeGuard[IssueObserver[object, object]]:
     return hasattr(observer, "on_issue")
 
 
-def _sees_plans(observer: Observer) -> TypeGuard[PlanObserver]:
+def _sees_plans(observer: object) -> TypeGuard[PlanObserver]:
     return hasattr(observer, "on_plan")
-
-
-def _sees_replans(observer: Observer) -> TypeGuard[ReplanObserver]:
-    return hasattr(observer, "on_replan")

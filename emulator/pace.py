@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 
 import numpy as np
@@ -14,22 +12,26 @@ __all__ = ["at_pace", "seldom_collected"]
 # A run makes many objects that live until its end, and the program is many more: to walk through all of them over and
 # over takes as long as the run itself.  The young ones are still looked through.
 _YOUNG = 20_000
+# Elements of NumPy's buffers.  Where rows of operands lie apart, as those of every tile do, it copies as many rows as
+# fit into buffers of its own before it computes, though nothing is to be converted; rows as long as a buffer stay where
+# they are, which takes half as long.  Shorter buffers would make conversions slower.
+_BUFFERED = 1024
 _NEVER = 1 << 30
 _lock = Lock()
 _inside: list[tuple[int, int, int]] = []  # what the thresholds were before each of those that are under way
 
 
-@contextmanager
-def seldom_collected() -> Iterator[None]:
+class seldom_collected:  # noqa: N801  (a context manager, as np.errstate is: made for each run, however short)
     """Make many objects that stay: no collection of all garbage starts by itself."""
-    with _lock:
-        found = gc.get_threshold()
-        _inside.append(found)
-        if len(_inside) == 1 and found[0] > 0:
-            gc.set_threshold(max(found[0], _YOUNG), found[1], _NEVER)
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        with _lock:
+            found = gc.get_threshold()
+            _inside.append(found)
+            if len(_inside) == 1 and found[0] > 0:
+                gc.set_threshold(max(found[0], _YOUNG), found[1], _NEVER)
+
+    def __exit__(self, *error: object) -> None:
         with _lock:
             if len(_inside) == 1:
                 gc.set_threshold(*_inside[0])
@@ -37,8 +39,16 @@ def seldom_collected() -> Iterator[None]:
             _inside.pop()
 
 
-@contextmanager
-def at_pace() -> Iterator[None]:
+class at_pace(seldom_collected):  # noqa: N801  (as above)
     """Carry out words: overflow and NaN are results, and no collection of all garbage starts by itself."""
-    with seldom_collected(), np.errstate(all="ignore"):
-        yield
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._ignored = np.errstate(all="ignore")
+        self._ignored.__enter__()
+        self._buffered = np.setbufsize(_BUFFERED)
+
+    def __exit__(self, *error: object) -> None:
+        np.setbufsize(self._buffered)
+        self._ignored.__exit__(None, None, None)
+        super().__exit__()

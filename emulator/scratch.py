@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Arena", "arena_of", "lend", "scratch", "taking_from"]
+__all__ = ["Arena", "arena_of", "lend", "scratch", "scratch_apart", "taking_from"]
 
 _LINE = 64  # bytes of a cache line
 _SMALLEST = 1 << 12  # bytes of a new buffer, at least
@@ -104,3 +104,15 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
     """Return an intermediate array of the word being bound; outside of binding, an array of its own."""
     arena: Arena | None = getattr(_local, "arena", None)
     return np.empty(shape, dtype) if arena is None else arena.take(shape, dtype)
+
+
+def scratch_apart(rows: int, columns: int, dtype: Any) -> npt.NDArray[Any]:
+    """Return an intermediate matrix to go through by columns as well.
+
+    Its rows begin an odd number of cache lines apart: those of a column then lie in different sets of the cache, where
+    rows of a power of two of bytes would push each other out.
+    """
+    size = np.dtype(dtype).itemsize
+    lines = -(-columns * size // _LINE)
+    apart = columns if lines < 2 else (lines | 1) * _LINE // size
+    return scratch((rows, apart), dtype)[:, :columns]

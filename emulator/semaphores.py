@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
@@ -16,6 +17,8 @@ __all__ = ["Counters", "CountersState", "Events", "Semaphores", "holds", "signed
 _LOW, _HIGH = -(1 << 31), (1 << 31) - 1
 
 _EQ, _GT, _GE = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE)
+
+_made = tuple.__new__  # a named tuple in half the time
 
 Waiter = Callable[[int], None]
 
@@ -70,7 +73,7 @@ class Counters:
         self.values = [0] * SYNC_COUNT
         # Before any time that a wait may ask about.
         self.changed = [-(1 << 62)] * SYNC_COUNT
-        self.waiters: list[list[Waiter]] = [[] for _ in range(SYNC_COUNT)]
+        self.waiters: defaultdict[int, list[Waiter]] = defaultdict(list)
 
     def __getitem__(self, index: int) -> int:
         return self.values[index]
@@ -94,7 +97,19 @@ class Semaphores(Counters):
 
     def add(self, index: int, amount: int, now: int) -> None:
         """Raise or lower a semaphore and tell who waits for it; FaultError beyond 32 bits."""
-        self.set(index, self.values[index] + amount, now)
+        old = self.values[index]
+        value = old + amount
+        if not _LOW <= value <= _HIGH:
+            self.set(index, value, now)
+            return
+        device = self.core.device
+        if device.watched:
+            device.changes.append(_made(SemaphoreChange, (index, old, value, self.core.index, "semaphore")))
+        self.values[index] = value
+        self.changed[index] = now
+        if waiters := self.waiters[index]:
+            for waiter in tuple(waiters):
+                waiter(now)
 
     def set(self, index: int, value: int, now: int) -> None:
         """Give a semaphore a value and tell who waits for it; FaultError beyond 32 bits."""
@@ -104,11 +119,12 @@ class Semaphores(Counters):
             )
         device = self.core.device
         if device.watched:
-            device.changes.append(SemaphoreChange(index, self.values[index], value, self.core.index))
+            change = (index, self.values[index], value, self.core.index, "semaphore")
+            device.changes.append(_made(SemaphoreChange, change))
         self.values[index] = value
         self.changed[index] = now
-        if self.waiters[index]:
-            for waiter in tuple(self.waiters[index]):
+        if waiters := self.waiters[index]:
+            for waiter in tuple(waiters):
                 waiter(now)
 
 
@@ -122,7 +138,7 @@ class Events(Counters):
         old = self.values[index]
         device = self.core.device
         if device.watched:
-            device.changes.append(SemaphoreChange(index, old, value, self.core.index, "event"))
+            device.changes.append(_made(SemaphoreChange, (index, old, value, self.core.index, "event")))
         self.values[index] = value
         self.changed[index] = now
         if value and self.waiters[index]:

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from emulator.action import Action
-from emulator.bound_words import BoundWords
+from emulator.bound_words import BoundWord, BoundWords
 from emulator.cost import Cost
 from emulator.events import Event, SemaphoreChange
 from emulator.faults import FaultError, Place, fault_error
 from emulator.livelock import Reach, Turn, turned
+from emulator.notes import COMPARED, EXECUTED, ISSUED
 from emulator.semaphores import Events, Semaphores, holds
+from emulator.standing import Awaiting, Flight, Flow, SequencerState, UnderWay, Values, WaitingOn
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
 from formats.isa.instruction import header_sync
 from formats.isa.signals import BARRIER
-from formats.isa.sync import wait_text
-from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext
     from emulator.loaded import LoadedWord
 
-__all__ = ["KEPT", "Flow", "Sequencer", "SequencerState", "Values", "WaitingOn"]
+__all__ = ["KEPT", "Sequencer"]
 
 IDLE, WAITING, RUNNING, DONE = "idle", "waiting", "running", "done"
 # What is kept here of an engine that views show in these states (emulator.diagnosis.states).
@@ -38,64 +38,9 @@ KEPT = {"wait": WAITING, "run": RUNNING, "stopped": RUNNING, "fault": RUNNING}
 
 _EQ, _GT, _GE, _EVENT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE), int(WaitMode.EVENT_SET)
 _INC = int(UpdateMode.SEM_INC)
-_made = tuple.__new__  # a named tuple in half the time
+_NEVER = 1 << 62
 
-
-class WaitingOn(NamedTuple):
-    """What an engine waits for: `kind` is "semaphore" or "event"."""
-
-    kind: str
-    core: int
-    number: int
-    mode: int
-    value: int
-    since_ps: int
-
-    @property
-    def text(self) -> str:
-        """Return the condition in the profiler's grammar."""
-        return wait_text(self.mode, self.number, self.value)
-
-
-class Flight(NamedTuple):
-    """A word that has issued and not completed."""
-
-    loaded: LoadedWord
-    action: Action
-    issued_ps: int
-    consumed: tuple[SemaphoreChange, ...]
-
-
-class Flow(NamedTuple):
-    """Where an engine stands in its stream; `waiters` are those that wait where it does, in the order they came."""
-
-    position: int
-    completed: int
-    in_flight: tuple[Flight, ...]
-    state: str
-    waiting_on: WaitingOn | None
-    free_ps: int
-    last_done: int
-    busy_ps: int
-    draining: bool
-    barrier_raised: bool
-    waiters: tuple[Callable[[int], None], ...] | None
-    turn: Turn | None
-    path_ps: int
-
-
-class Values(NamedTuple):
-    """What an engine's words have computed besides memory."""
-
-    registers: tuple[int, ...]
-    accumulators: bytes
-
-
-class SequencerState(NamedTuple):
-    """The state of one engine."""
-
-    flow: Flow
-    values: Values
+_WIRING = ("core", "device", "name", "_products", "_semaphores", "_contention", "_issue", "_complete", "_woken")
 
 
 class Sequencer:
@@ -105,12 +50,19 @@ class Sequencer:
     """
 
     NOT_STATE: ClassVar = {
-        "core": "wiring", "device": "wiring", "name": "wiring", "_products": "the core's",
+        **dict.fromkeys(_WIRING, "wiring"),
         "words": "the program", "count": "the program", "slots": "derived from the words",
         "bound": "a cache", "reaches": "a cache",
         "_completing": "set only while a word completes", "_dispatch_ps": "a figure of the chip",
         "_is_ahead": "a figure of the chip",
     }  # fmt: skip
+
+    # More than the thirty attributes that objects with a dictionary find as fast.
+    __slots__ = (
+        *_WIRING, "words", "count", "slots", "position", "completed", "registers", "accumulators", "flights", "state",
+        "_awaiting", "_waiters", "free_ps", "last_done", "path_ps", "busy_ps", "_dispatch_ps", "_is_ahead", "bound",
+        "_draining", "_barrier_raised", "_completing", "turn", "reaches", "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, core: CoreContext, name: str) -> None:
         self.core, self.device = core, core.device
@@ -120,28 +72,32 @@ class Sequencer:
         self.count = self.position = self.completed = 0
         self.registers = [0] * core.device.arch.registers.whole
         self.accumulators = core.workspace.accumulators[name]
-        self.in_flight: deque[Flight] = deque()
+        self.flights: deque[Flight] = deque()
         self.state = IDLE
-        self.waiting_on: WaitingOn | None = None
+        self._awaiting: Awaiting | None = None
         self.free_ps = self.last_done = 0
         self.path_ps = 0  # when the data path is free; words without data may issue before
-        self._dispatch_ps = 0 if name == "Pool" else core.device.costs.dispatch_ps
+        self._dispatch_ps = (0 if name == "Pool" else core.device.costs.dispatch_ps) or _NEVER
         self._is_ahead = name == "PE"
         self.busy_ps = 0
         self.bound = BoundWords(self)
-        self._products = core.pe
+        self._products, self._semaphores, self._contention = core.pe, core.semaphores, core.contention
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
         self.turn: Turn | None = None  # its latest jump back
         self.reaches: dict[tuple[int, int], Reach] = {}
+        # What goes into the event heap for each word, and to those that are waited for, made once.
+        self._issue: Callable[[int], None] = self.issue
+        self._complete: Callable[[int], None] = self.complete
+        self._woken: Callable[[int], None] = self._wake
 
     def load(self, words: Sequence[LoadedWord]) -> None:
         """Take over a stream and ask for its first word at time 0."""
         self.words, self.count, self.position = words, len(words), 0
         self.state = IDLE if words else DONE
         if words:
-            self.device.schedule(0, self.issue)
+            self.device.schedule(0, self._issue)
 
     @property
     def stream(self) -> Sequence[LoadedWord]:
@@ -162,8 +118,8 @@ class Sequencer:
     @property
     def next_loaded(self) -> LoadedWord | None:
         """Return the oldest loaded word that has not completed, None at the end."""
-        if self.in_flight:
-            return self.in_flight[0].loaded
+        if self.flights:
+            return self.flights[0][0]
         return self.words[self.position] if self.position < self.count else None
 
     @property
@@ -173,6 +129,16 @@ class Sequencer:
         if loaded is not None:
             return loaded.pc
         return self.words[-1].pc + 1 if self.words else 0
+
+    @property
+    def in_flight(self) -> tuple[UnderWay, ...]:
+        """Return the words that have issued and not completed, the oldest first."""
+        return tuple([UnderWay(loaded, issued) for loaded, _, issued, _ in self.flights])
+
+    @property
+    def waiting_on(self) -> WaitingOn | None:
+        """Return what the engine waits for, None where it does not wait."""
+        return None if self._awaiting is None else WaitingOn(*self._awaiting)
 
     @property
     def done(self) -> bool:
@@ -189,36 +155,29 @@ class Sequencer:
     def issue(self, now: int) -> None:
         """Start the next word if its waits hold, else wait; called when the engine is free or has been woken.
 
-        Where nothing else happens before the engine is free again, go on with the word behind it.
+        Where nothing else happens before the engine is free again, go on with the word behind it. This is the innermost
+        function of a run, and flat for that.
         """
-        device, words, count = self.device, self.words, self.count
-        heap = device.heap
+        device, words, count, position = self.device, self.words, self.count, self.position
+        heap, order = device.heap, device.order
         while True:
-            position = self.position
             loaded = words[position]
-            word = loaded.word
+            known = self.bound.words if loaded.transfer is None else self.bound.triggers
+            bound = known.get(loaded.word.raw)
             consumed: tuple[SemaphoreChange, ...] = ()
-            try:
-                mode, index, _, _, need = header_sync(word.raw)
-                if mode and not self._ready(mode, index, need, now):
+            if bound is not None and bound.usual:
+                if bound.mode and not self._ready(bound.mode, bound.index, bound.need, now):
                     return
-                action = self.bound.action_of(loaded)
-                if action.waits or action.drain or action.barrier:
-                    for each in action.waits:
-                        if not self._ready(each.mode, each.index, each.value, now):
-                            return
-                    if action.drain and self.in_flight:
-                        self._draining, self.state = True, RUNNING
-                        return
-                    if action.barrier and not self._meet(word, now):
-                        return
-                    consumed = self._consume(word, now)
-                elif mode == _EVENT:
-                    consumed = self._consume(word, now)
-            except (FaultError, FormatError, UnsupportedError) as error:
-                device.fail(error, self.place(loaded))
-                return
-            interval, latency, claim, apart = action.interval, action.latency, action.claim, action.apart
+            else:
+                begun = self._begin(loaded, now)
+                if begun is None:
+                    return
+                bound, consumed = begun
+            action = bound.action
+            interval = action.interval
+            latency = action.latency
+            claim = action.claim
+            apart = action.apart
             if device.reprice is not None:
                 interval, latency = device.reprice(self, loaded, interval, latency)
                 if claim is not None:
@@ -226,13 +185,14 @@ class Sequencer:
                 if apart:
                     apart = apart * interval // action.interval
             if claim is not None:
-                queues_next = claim.array and self._multiplies_next(position + 1)
-                interval, latency = self.core.contention.take(claim, now, interval, latency, queues_next)
+                contention = self._contention
+                queues_next = claim.array and not claim.weights and self._multiplies_next(position + 1)
+                interval, latency = contention.take(claim, now, interval, latency, queues_next)
                 if claim.cold and loaded.queue:
                     held = device.dma.held_up_until(self.core.index, loaded.queue, now + latency) - now - latency
                     if held > 0:
                         interval, latency = interval + held, latency + held
-                        self.core.contention.own_end_ps = now + latency
+                        contention.own_end_ps = now + latency
             if device.jitter is not None:
                 interval, latency = device.jitter(interval), device.jitter(latency)
             done = now + latency
@@ -243,31 +203,59 @@ class Sequencer:
                     interval += behind - done - action.lag
                 done = behind
             self.last_done = done
-            self.in_flight.append(_made(Flight, (loaded, action, now, consumed)))
-            self.state, self.waiting_on = RUNNING, None
+            self.flights.append((loaded, bound, now, consumed))
+            self.state = RUNNING
+            self._awaiting = None
             self.position = position = position + 1
             free = now + interval
-            if not word.BESIDE:
+            if not bound.beside:
                 self.path_ps = free
-                if 0 < self._dispatch_ps < interval and position < count and words[position].word.BESIDE:
+                if interval > self._dispatch_ps and position < count and words[position].word.BESIDE:
                     free = now + self._dispatch_ps
-            elif self._is_ahead and self.core.contention.array.is_busy_until(free):
+            elif self._is_ahead and self._contention.array.is_busy_until(free):
                 # The Tensor engine has fetched it long before, while words in front of it waited for the array.
                 free = max(self.path_ps, now)
             elif self.path_ps > free and not (position < count and words[position].word.BESIDE):
                 free = self.path_ps
             self.free_ps = free
             self.busy_ps += interval
-            heappush(heap, (done, device.order(), self.complete))
+            heappush(heap, (done, order(), self._complete))
             if device.watched:
+                if device.notes is not None:
+                    device.notes.append((ISSUED, self, loaded, now))
                 for hook in device.hooks.issue:
                     hook(self, loaded, now)
             if position >= count or action.serial:
                 return
             if free > device.horizon_ps or free >= heap[0][0]:
-                heappush(heap, (free, device.order(), self.issue))
+                heappush(heap, (free, order(), self._issue))
                 return
             device.now_ps = now = free
+
+    def _begin(self, loaded: LoadedWord, now: int) -> tuple[BoundWord, tuple[SemaphoreChange, ...]] | None:
+        """Return a word that issues now, and what it consumes; None where it does not: it waits, or cannot be bound."""
+        word = loaded.word
+        consumed: tuple[SemaphoreChange, ...] = ()
+        try:
+            mode, index, _, _, need = header_sync(word.raw)
+            if mode and not self._ready(mode, index, need, now):
+                return None
+            bound = self.bound.bound(loaded)
+            action = bound.action
+            if not bound.usual:
+                for each in action.waits:
+                    if not self._ready(each.mode, each.index, each.value, now):
+                        return None
+                if action.drain and self.flights:
+                    self._draining, self.state = True, RUNNING
+                    return None
+                if action.barrier and not self._meet(word, now):
+                    return None
+                consumed = self._consume(word, now)
+        except (FaultError, FormatError, UnsupportedError) as error:
+            self.device.fail(error, self.place(loaded))
+            return None
+        return bound, consumed
 
     def _multiplies_next(self, position: int) -> bool:
         """Return whether the word at a position multiplies too: others are taken at once behind a matmul."""
@@ -275,10 +263,18 @@ class Sequencer:
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
-        where: Semaphores | Events = self.core.semaphores
-        if mode == _EVENT:
-            where = self.core.events
-        elif mode not in (_GE, _EQ, _GT):
+        where: Semaphores | Events = self._semaphores
+        if mode == _GE:
+            have = where.values[index]
+            if have > need:
+                return True
+            met = have == need
+        elif mode in (_EVENT, _EQ, _GT):
+            if mode == _EVENT:
+                where = self.core.events
+            have = where.values[index]
+            met = holds(mode, have, need)
+        else:
             raise fault_error(
                 "operand",
                 f"unsupported wait mode {mode}",
@@ -286,39 +282,38 @@ class Sequencer:
                 expected="0, 1, 4, 5 or 7",
                 got=str(mode),
             )
-        have = where.values[index]
-        if not (have >= need if mode == _GE else holds(mode, have, need)):
-            self._block("event" if mode == _EVENT else "semaphore", where, index, mode, need, now)
-            return False
         # A change needs time to reach the engine. Which change made the condition true is known only where the value
         # is exactly the one waited for; older ones have long been visible.
-        if have == need or mode in (_EVENT, _EQ):
+        if met:
+            if have != need and mode != _EVENT:
+                return True
             visible = where.changed[index] + self.device.propagation_ps
-            if visible > now:
-                self.state = WAITING
-                kind = "event" if mode == _EVENT else "semaphore"
-                self.waiting_on = WaitingOn(kind, self.core.index, index, mode, need, now)
-                heappush(self.device.heap, (visible, self.device.order(), self.issue))
-                return False
-        return True
-
-    def _block(self, kind: str, where: Semaphores | Events, index: int, mode: int, need: int, now: int) -> None:
+            if visible <= now:
+                return True
+        awaiting = ("event" if mode == _EVENT else "semaphore", self.core.index, index, mode, need)
         self.state = WAITING
-        if self.waiting_on is None or self.waiting_on[:5] != (kind, self.core.index, index, mode, need):
-            self.waiting_on = _made(WaitingOn, (kind, self.core.index, index, mode, need, now))
-        self._waiters = where.waiters[index]
-        self._waiters.append(self._wake)
+        if met:
+            self._awaiting = (*awaiting, now)
+            heappush(self.device.heap, (visible, self.device.order(), self._issue))
+        else:
+            if self._awaiting is None or self._awaiting[:5] != awaiting:
+                self._awaiting = (*awaiting, now)
+            self._waiters = where.waiters[index]
+            self._waiters.append(self._woken)
+        return False
 
     def _wake(self, now: int) -> None:
         """Come back to `issue` if the change that calls this satisfies the wait."""
-        if self.waiting_on is None or self._waiters is None:
+        awaiting, waiters = self._awaiting, self._waiters
+        if awaiting is None or waiters is None:
             return
-        kind, _, index, mode, need, _ = self.waiting_on
-        where = self.core.events if kind == "event" else self.core.semaphores
-        if holds(mode, where.values[index], need):
-            self._waiters.remove(self._wake)
+        kind, _, index, mode, need, _ = awaiting
+        have = (self.core.events if kind == "event" else self._semaphores).values[index]
+        if have >= need if mode == _GE else holds(mode, have, need):
+            waiters.remove(self._woken)
             self._waiters = None
-            heappush(self.device.heap, (now + self.device.propagation_ps, self.device.order(), self.issue))
+            device = self.device
+            heappush(device.heap, (now + device.propagation_ps, device.order(), self._issue))
 
     def _meet(self, word: isa.Instruction, now: int) -> bool:
         """Raise the other core's semaphore once, then return whether the other core has raised ours."""
@@ -348,21 +343,24 @@ class Sequencer:
 
     def complete(self, now: int) -> None:
         """Carry out the oldest word in flight: effect, written bytes, DMA trigger, updates."""
-        loaded, action, issued, consumed = self.in_flight.popleft()
-        device = self.device
+        loaded, bound, issued, consumed = self.flights.popleft()
+        device, action = self.device, bound.action
         device.steps += 1
         self._completing = loaded
-        event = None
+        event, number = None, -1
         whole = False
         try:
-            for name, extent in action.reads:
-                if not extent.full and device.checking and (missing := extent.missing()):
-                    device.warn_unwritten(self.place(loaded), name, missing, extent.size)
+            for extent in action.reads:
+                if not extent.full and device.checking and extent.missing():
+                    self._warn(loaded, action)
+                    break
             if device.watched:
-                event = self._event(loaded, action, issued, now)
-                for hook in device.hooks.effect:
-                    hook(event)
-            settles = self._products.pending and self.name != "PE"
+                number = device.next_number()
+                if device.makes_events:
+                    event = self._event(number, loaded, action, issued, now)
+                    for hook in device.hooks.effect:
+                        hook(event)
+            settles = self._products.pending and not self._is_ahead
             if device.log is not None:
                 device.log.append((self, action, bool(settles)))
             if settles:
@@ -375,33 +373,50 @@ class Sequencer:
                     extent.mark()
             if loaded.transfer is not None:
                 device.dma.trigger(loaded.transfer(), now)
-            _, _, mode, index, _ = header_sync(loaded.word.raw)
-            if mode == _INC:
-                semaphores = self.core.semaphores
-                semaphores.set(index, semaphores.values[index] + 1, now)
-            elif mode:
-                self._update(mode, index, None, now)
-            for each in action.signals:
-                self._update(each.mode, each.index, each.value, now)
+            update = bound.update
+            if update == _INC:
+                self._semaphores.add(bound.updated, 1, now)
+            elif update:
+                self._update(update, bound.updated, None, now)
+            if action.signals:
+                for each in action.signals:
+                    self._update(each.mode, each.index, each.value, now)
             whole = True
         except (FaultError, FormatError, UnsupportedError) as error:
             device.changes.clear()
+            if device.notes is not None:
+                device.notes.append((EXECUTED, self, loaded, action, issued, now, None))
             device.fail(error, self.place(loaded))
             return
         finally:
             if not whole:
                 self.core.memory.unaccounted = True  # a part of what the word writes may be written
         self.completed += 1
-        if not self.in_flight:  # the next word may have had to wait for the last one in flight
+        if not self.flights:  # the next word may have had to wait for the last one in flight
             if self.position >= self.count:
                 self.state = DONE
             elif action.serial or self._draining:
                 self._draining = False
-                heappush(device.heap, (now, device.order(), self.issue))
-        if event is not None:
-            event.semaphores = (*consumed, *device.changes)
+                heappush(device.heap, (now, device.order(), self._issue))
+        if number >= 0:
+            changes = (*consumed, *device.changes)
             device.changes.clear()
-            device.emit(event)
+            if device.notes is not None:
+                device.notes.append((EXECUTED, self, loaded, action, issued, now, changes))
+                if action.serial:
+                    compared = tuple([self.registers[each] for each in loaded.word.compared])
+                    device.notes.append((COMPARED, self, loaded, compared))
+            if event is not None:
+                event.semaphores = changes
+                device.emit(event)
+            for noted in device.hooks.word:
+                noted(self, number, now, changes)
+
+    def _warn(self, loaded: LoadedWord, action: Action) -> None:
+        """Warn of operands that a word reads and nobody has written."""
+        for name, extent in zip(action.read_names, action.reads, strict=True):
+            if self.device.checking and (missing := extent.missing()):
+                self.device.warn_unwritten(self.place(loaded), name, missing, extent.size)
 
     def _update(self, mode: int, index: int, value: int | None, now: int) -> None:
         """Signal what a word signals at completion. The header has no room for a value."""
@@ -431,9 +446,9 @@ class Sequencer:
                 got=f"{mode:#x}",
             )
 
-    def _event(self, loaded: LoadedWord, action: Action, issued: int, now: int) -> Event:
+    def _event(self, number: int, loaded: LoadedWord, action: Action, issued: int, now: int) -> Event:
         return Event(
-            self.device.next_number(),
+            number,
             now,
             issued,
             self.core.index,
@@ -486,8 +501,9 @@ class Sequencer:
     def release(self) -> None:
         """Give the program back; the engine is of no use after that."""
         self.words = ()
-        self.in_flight.clear()
+        self.flights.clear()
         self.bound.release()
+        del self._issue, self._complete, self._woken  # which hold the engine
         self.reaches.clear()
 
     def flow(self) -> Flow:
@@ -496,9 +512,9 @@ class Sequencer:
         return Flow(
             self.position,
             self.completed,
-            tuple(self.in_flight),
+            tuple(self.flights),
             self.state,
-            self.waiting_on,
+            self._awaiting,
             self.free_ps,
             self.last_done,
             self.busy_ps,
@@ -511,16 +527,17 @@ class Sequencer:
 
     def restore_flow(self, flow: Flow) -> None:
         """Stand where the engine stood; whoever else waited there has to be restored as well."""
-        if self._waiters is not None and self._wake in self._waiters:
-            self._waiters.remove(self._wake)
-        (self.position, self.completed, flying, self.state, self.waiting_on, self.free_ps, self.last_done,
+        if self._waiters is not None and self._woken in self._waiters:
+            self._waiters.remove(self._woken)
+        (self.position, self.completed, flights, self.state, self._awaiting, self.free_ps, self.last_done,
          self.busy_ps, self._draining, self._barrier_raised, waiters, self.turn, self.path_ps) = flow  # fmt: skip
-        self.in_flight.clear()
-        self.in_flight.extend(flying)
+        self.flights.clear()
+        self.flights.extend(flights)
         self._waiters = None
-        if waiters is not None and self.waiting_on is not None:
-            where = self.core.events if self.waiting_on.kind == "event" else self.core.semaphores
-            self._waiters = where.waiters[self.waiting_on.number]
+        if waiters is not None and self._awaiting is not None:
+            kind, _, index, *_ = self._awaiting
+            where = self.core.events if kind == "event" else self.core.semaphores
+            self._waiters = where.waiters[index]
             self._waiters[:] = waiters
 
     def values(self) -> Values:

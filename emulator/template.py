@@ -63,9 +63,10 @@ class Template:
         self._serial, self._drain = cls.BRANCHES, cls.DRAINS
         self._waits, self._signals = kind.waits, kind.signals
         self._specs, self._recipe = kind.specs, kind.recipe
-        reads = [(spec.name, at) for at, spec in enumerate(kind.specs) if spec.reads]
         self._writes = [at for at, spec in enumerate(kind.specs) if spec.writes]
-        self._reads = reads + [(kind.specs[at].name, at) for at in self._writes] if word.adds else reads
+        reads = [at for at, spec in enumerate(kind.specs) if spec.reads]
+        self._reads = reads + self._writes if word.adds else reads
+        self._read_names = tuple([kind.specs[at].name for at in self._reads])
         self._arrays = [memory.bound("SBUF" if spec.on_sbuf else "PSUM") for spec in kind.specs]
         self._slots = [self._slot(engine, spec) for spec in kind.specs]
         self._values: list[Any] = []
@@ -121,9 +122,9 @@ class Template:
         action = Action(self._effect(engine, word, starts), self._interval, self._latency)
         known, other = self._memory.extents.get, self._memory.extent_of
         extents = [known(place) or other(place) for place in places]
-        action.reads = tuple([(name, extents[at]) for name, at in self._reads])
+        action.reads, action.read_names = tuple([extents[at] for at in self._reads]), self._read_names
         action.writes = tuple([extents[at] for at in self._writes])
-        action.read_places = tuple([places[at] for _, at in self._reads])
+        action.read_places = tuple([places[at] for at in self._reads])
         action.write_places = tuple([places[at] for at in self._writes])
         action.serial, action.drain, action.lasting = self._serial, self._drain, self._lasting
         action.waits, action.signals = self._waits, self._signals

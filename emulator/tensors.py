@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from emulator.device_memory import DeviceMemory
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
-from emulator.memory import DeviceMemory
 from formats.dtypes import Dtype
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.bound_words import BoundWords
+from emulator.bound_words import BoundWord, BoundWords
 from formats import isa
 
 if TYPE_CHECKING:
@@ -28,15 +28,20 @@ class TimedWords(BoundWords):
 
     def __init__(self, engine: EngineContext) -> None:
         super().__init__(engine)
-        self._bare: dict[bytes, Action] = {}  # beside the bound words, which other devices find again whole
+        self._bare: dict[bytes, Action] = {}
 
-    def action_of(self, loaded: LoadedWord) -> Action:
-        """Return the action of a word without its effect on data; errors as in `BoundWords`."""
+    def _look_in(self, kept: object) -> None:
+        """Keep apart what is known here: other devices find the words whole."""
+
+    def bound(self, loaded: LoadedWord) -> BoundWord:
+        """Return a word without its effect on data; errors as in `BoundWords`."""
         word = loaded.word
-        found = self._bare.get(word.body)
-        if found is None:
-            found = super().action_of(loaded)
-            if found.effect is not None and type(word) not in STEERING:
-                found = found.without_data()
-            self._bare[word.body] = found
+        found = super().bound(loaded)
+        action = found.action
+        if action.effect is not None and type(word) not in STEERING:
+            bare = self._bare.get(word.body)
+            if bare is None:
+                bare = self._bare[word.body] = action.without_data()
+            found = found.with_action(bare)
+        (self.words if loaded.transfer is None else self.triggers)[word.raw] = found
         return found

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Workspace", "give_back", "take_workspace"]
 
 _WAITING = 2  # workspaces that wait for a core: those of one device; what is more than that goes back in pieces
-_REGIONS = 1 << 13  # that a workspace knows when it is kept: to make each unwritten again takes time, too
+_REGIONS = 1 << 15  # that a workspace knows when it is kept: words that lead to more of them take room, too
 _SEEN = 8  # files that a workspace remembers to have run
 _CONDITIONS = 4  # under which words are kept bound, in one workspace
 Kept = TypeVar("Kept")
@@ -53,7 +53,7 @@ class Workspace:
         self._words: dict[Hashable, dict[str, Any]] = {}
         # Files that ran here once, and what is known of those that ran again (emulator.repeats).
         self.seen: deque[ReferenceType[Neff]] = deque(maxlen=_SEEN)
-        self.courses: list[Any] = []
+        self.ways: list[Any] = []
 
     def words_of(self, engine: str, condition: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what is bound of an engine's words under a condition: all else that a bound word depends on."""

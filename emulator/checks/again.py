@@ -1,38 +1,41 @@
-"""Checks of a program that runs again: a run that goes the way of one before it has the same findings.
+"""Checks of a run that nobody has to stop at what they find: they look at its notes when it is over.
+
+While a program runs, nothing but notes is made (`emulator.notes`).  Behind its end the checks are told of all that
+happened, one check after the other.  Where a word or transfer is about to use bytes that nothing wrote, what comes of
+them has to be followed in memory: then the checks are told of what came before, and watch from there on.  What data
+decide is noted as it comes: the registers that branches compared, what scatters brought to one place.  Stores of two
+cores are compared byte by byte: what each overwrote is kept, and put back while the checks are told.
 
 What the checks of a run say depends on the order in which words issue and complete, when, on what they signal, and on
-their bytes and places, which are the open file's.  So the second run of a file keeps its way: every issue, plan and
-completion, and what was found.  A later run is compared with that step by step, and nothing else is done as long as it
-is the same.  Where it leaves the way, the checks are told of all that came before, and go on from there.
+their bytes and places, which are the open file's where no datum steers the program.  So the second run of such a file
+keeps its way: every issue and completion, and what was found.  The notes of a later run are compared with that, and
+where they are the same the checks do not look at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from emulator.checks.clocks import Clocks
 from emulator.checks.finding import Finding
 from emulator.checks.initcheck import Initcheck
+from emulator.checks.inside import Clash, duplicates
 from emulator.checks.kept import kept_of
 from emulator.checks.racecheck import Racecheck
 from emulator.checks.registry import ASKED, TOOLS, make_checks, tools_of
+from emulator.checks.stores import Stores
 from emulator.device import Device
-from emulator.dma.transfer import Transfer
-from emulator.events import Event
-from emulator.loaded import LoadedWord
-from emulator.observers import Occupation
-from emulator.sequencer import Sequencer
+from emulator.dma.transfer import Part, Transfer
+from emulator.notes import COMPARED, CROWDED, EXECUTED, ISSUED, MOVED, Notes
 from formats import isa
 from formats.named_tuple import NamedTuple
 
 __all__ = ["Again"]
 
+_MOST_NOTES = 1 << 19  # of a run, a hundred megabytes; one that has more is watched from there on
 _MOST = 1 << 16  # steps of a way that is kept, some three for each word
-_GOING_ON = ("instruction", "dma", "barrier")  # kinds of events behind which a run goes on, and which have an effect
-_OVER = object()
-_FOLLOWED = frozenset(TOOLS).difference(ASKED)  # lint could be, nancheck looks at data
+_AFTERWARDS = frozenset(TOOLS).difference(ASKED)  # nancheck looks at data; lint is behind no other run
 
 
 class _Way(NamedTuple):
@@ -53,72 +56,115 @@ class _File:
 class Again:
     """The named checks of one run, as far as they have to look at it; `findings` are those of all of them.
 
-    What two cores store in turn has to be compared as it comes, so that a run of theirs that leaves the way cannot be
-    made up for: `is_lost` says so afterwards, where `may_repeat` allows for it, and the run has to be made once more.
     Raises InputError as `make_checks` does.
     """
 
-    def __init__(self, names: str | Iterable[str], may_repeat: bool = False) -> None:
-        self._tools, self._may_repeat = tools_of(names), may_repeat
-        self.is_lost = False
+    def __init__(self, names: str | Iterable[str]) -> None:
+        self._tools = tools_of(names)
         self._checks: list[Any] = []
         self._known: list[Finding] | None = None
-        self._follower: _Follower | None = None
-        self._log: _Log | None = None
+        self._notes: Notes | None = None
+        self._stores: Stores | None = None  # of two cores
+        self._scattered: dict[tuple[int, str, int], tuple[Part, ...]] = {}  # the last one looked at, by place
+        self._doubles: dict[int, tuple[Clash, ...]] = {}  # of scatters, by transfer
+        self._watches = False  # whether the checks are told of what happens as it does
 
     def attach(self, device: Device) -> None:
-        """Begin with a device that has its program and its inputs: watch it, or follow the way of an earlier run."""
+        """Begin with a device that has its program and its inputs: see to it that notes are made, or watch."""
         self._device = device
-        file = kept_of(device, "runs", _File)
-        file.runs += 1
-        self._ways, self._key = file.ways, (self._tools, device.timing, device.costs.without)
-        way = self._ways.get(self._key)
-        watching: list[Any]
-        if way is not None and (len(device.cores) == 1 or self._may_repeat):
-            self._follower = _Follower(device, self._begin, way.steps)
-            watching = [self._follower]
-        else:
-            watching = self._begin()
-            if (
-                way is None and file.runs > 1 and self._may_be_kept()
-            ):  # most programs run once, and shall not pay for a second time
-                self._log = _Log(device)
-                watching = [*watching, self._log]
-        device.observers[:0] = watching
+        self._file = kept_of(device, "runs", _File)
+        self._file.runs += 1
+        self._key = self._tools, device.timing, device.costs.without
+        self._way = self._file.ways.get(self._key)
+        self._steering = steering = kept_of(device, "steering", lambda: _steering(device))
+        if not _AFTERWARDS.issuperset(self._tools) or steering.at_once:
+            self._watch()
+            return
+        device.notes = self._notes = Notes()
+        device.on_unwritten = self._wake
+        if "racecheck" in self._tools:
+            if len(device.cores) > 1:
+                self._stores = Stores(device)
+                self._notes.before = self._stores.keep
+            self._notes.behind = self._moved
+        if steering.branches:
+            self._begin()  # which words of it run is open: all are looked at as they stand
 
-    def _begin(self) -> list[Any]:
-        """Return the checks, at the beginning of the run."""
+    def _begin(self) -> None:
         self._checks = make_checks(self._tools)
         for check in self._checks:
             check.attach(self._device)
-        return self._checks
 
-    def _may_be_kept(self) -> bool:
-        """Return whether the steps of a run decide what is found: no datum, and no engine that stands at a barrier."""
+    def _watch(self) -> None:
+        """Let the checks watch from here on."""
+        self._watches = True
+        self._begin()
+        self._device.observers[:0] = self._checks
+
+    def _moved(self, transfer: Transfer) -> None:
+        """Look at what a transfer is over with that data decide; begin to watch where notes become too many."""
+        if transfer.instruction is not None and type(transfer.instruction) is isa.DmaIndirect:
+            place = transfer.core, transfer.queue, transfer.pc
+            if self._scattered.get(place) != transfer.parts:
+                self._scattered[place] = transfer.parts
+                self._doubles[id(transfer)] = duplicates(self._device, transfer)
+        if self._notes is not None and len(self._notes) > _MOST_NOTES:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Tell the checks of all so far, and let them watch from here on: bytes are used that nothing wrote."""
         device = self._device
-        words = [each for core in device.cores for engine in core.engines.values() for each in engine.words]
-        return (
-            len(words) <= _MOST
-            and _FOLLOWED.issuperset(self._tools)
-            and not any(map(_is_steered, {type(each.word) for each in words}))
-        )
+        notes, self._notes = self._notes or Notes(), None
+        device.notes = device.on_unwritten = None
+        if not self._checks:
+            self._begin()
+        moving = self._stores.moving if self._stores is not None else None
+        self._tell(notes)
+        self._watches = True
+        device.look([*self._checks, *device.observers])
+        device.dma.tell_moving()
+        if moving is not None:
+            self._race.alike.begin(moving)  # as it was before anything moved
+
+    @property
+    def _race(self) -> Racecheck:
+        return next(check for check in self._checks if isinstance(check, Racecheck))
+
+    def _tell(self, notes: Notes) -> None:
+        stores = self._stores
+        if "racecheck" in self._tools:
+            self._race.stores, self._race.doubles = stores, self._doubles
+        if stores is not None:
+            stores.rewind()
+        for check in self._checks:
+            if hasattr(check, "follow"):
+                check.follow(notes)
+        if "racecheck" in self._tools:
+            self._race.doubles = {}
+        if stores is not None:
+            stores.redo_all()
+            self._race.stores = self._stores = None
 
     def finish(self) -> None:
-        """Take the findings of the way that was followed to its end, or let the checks look at the end."""
-        if self._follower is not None and self._follower.arrives():
-            self._known = _copies(self._ways[self._key].findings)
-            return
-        if self._follower is not None and len(self._device.cores) > 1:
-            self.is_lost = True
-            del self._ways[self._key]
-            return
+        """Take the findings of the way that was gone to its end, or let the checks look at the run and its end."""
+        device, notes = self._device, self._notes
+        device.notes = device.on_unwritten = None
+        steps: list[object] = []
+        is_open = self._steering.by_data
+        if notes is not None and not is_open and self._file.runs > 1 and len(notes) <= _MOST and device.finished:
+            steps = _steps(notes)
+        if not self._watches:
+            if self._way is not None and steps == self._way.steps:
+                self._known = _copies(self._way.findings)
+                return
+            if not self._checks:
+                self._begin()
+            self._tell(notes or Notes())
         for check in self._checks:
             if hasattr(check, "finish"):
                 check.finish()
-        if self._log is None or not self._device.finished or len(self._log.steps) > _MOST:
-            return
-        if not any(map(self._goes_by_data, self._checks)):
-            self._ways[self._key] = _Way(self._log.steps, _copies(self.findings))
+        if steps and self._way is None and not any(map(self._goes_by_data, self._checks)):
+            self._file.ways[self._key] = _Way(steps, _copies(self.findings))
 
     def _goes_by_data(self, check: Any) -> bool:
         """Return whether what a check found may be for data to decide."""
@@ -140,9 +186,37 @@ class Again:
                 check.release()
 
 
-def _is_steered(cls: type[isa.Instruction]) -> bool:
-    """Return whether words of a class go by what they find in memory, in a register, at another core or other ranks."""
-    return bool(cls.BRANCHES or cls.DECIDES or cls.REGISTERS or cls.MEETS) or cls is isa.Collective
+class _Steering(NamedTuple):
+    """What data decide in a program: which words come next, anything at all, what only a look as it comes can tell."""
+
+    branches: bool
+    by_data: bool
+    at_once: bool
+
+
+def _steering(device: Device) -> _Steering:
+    classes = {type(each.word) for core in device.cores for engine in core.engines.values() for each in engine.words}
+    # What two cores store is compared, and words that store beside transfers keep nothing.
+    beside = len(device.cores) > 1 and _writes_memory(device)
+    return _Steering(
+        any(cls.BRANCHES for cls in classes),
+        any(cls.BRANCHES or cls.DECIDES or cls.REGISTERS for cls in classes),
+        isa.Collective in classes or beside,  # other ranks decide what that brings
+    )
+
+
+def _writes_memory(device: Device) -> bool:
+    """Return whether words write to device memory themselves; nearly all write to registers and semaphores."""
+    addresses = set()
+    for core in device.cores:
+        for engine in core.engines.values():
+            for loaded in engine.words:
+                word = loaded.word
+                if isinstance(word, isa.Write):
+                    addresses |= {word.address0, word.address1} if word.size1 else {word.address0}
+                elif isinstance(word, isa.TensorStore):
+                    addresses.add(word.address)
+    return any(device.addresses.locate(address).kind == "hbm" for address in addresses)
 
 
 def _copies(findings: Sequence[Finding]) -> list[Finding]:
@@ -150,112 +224,25 @@ def _copies(findings: Sequence[Finding]) -> list[Finding]:
     return [replace(finding, details=dict(finding.details)) for finding in findings]
 
 
-def _outcome(event: Event) -> object:
-    """Return what an event says at its end: what it signals, or how the run ended."""
-    return event.semaphores if event.kind in _GOING_ON else (event.kind, event.instruction)
-
-
-class _Log:
-    """An observer that keeps the steps of a run."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self.steps: list[object] = []
-
-    def on_issue(self, engine: Sequencer, loaded: LoadedWord, now: int) -> None:
-        """Keep who issued what, and when."""
-        self.steps.append((engine.core.index, engine.name, loaded.pc, now))
-
-    def on_plan(self, transfer: Transfer, memory: Occupation | None) -> None:
-        """Keep a transfer, and how full its queue was."""
-        queue = self._device.dma.queue(transfer.core, transfer.queue)
-        self.steps.append((transfer.core, transfer.queue, transfer.pc, queue.held, len(queue.pending)))
-
-    def on_effect(self, event: Event) -> None:
-        """Keep what is about to complete, and when."""
-        self.steps.append((event.core, event.engine, event.pc, event.time_ps))
-
-    def on_event(self, event: Event) -> None:
-        """Keep what came of it."""
-        self.steps.append(_outcome(event))
-
-
-class _Follower:
-    """An observer that compares a run with a way; where it leaves that, the checks look at all of it.
-
-    `begin` makes the checks; what was `seen` till then is what they are to be told of.
-    """
-
-    def __init__(self, device: Device, begin: Callable[[], list[Any]], way: list[object]) -> None:
-        self._device, self._begin, self._steps = device, begin, iter(way)
-        self._checks: list[Any] | None = None  # none as long as the run goes the way
-        # Issues and plans, with the method to tell of them; events, once at their effect and once at their end.
-        self._seen: list[Event | tuple[Any, ...]] = []
-
-    def arrives(self) -> bool:
-        """Return whether the run went all of the way; where it did not, the checks know of all that it did."""
-        if self._checks is None and (next(self._steps, _OVER) is not _OVER or not self._device.finished):
-            self._leave()
-        return self._checks is None
-
-    def _leave(self) -> None:
-        """Tell the checks of all that was seen."""
-        self._checks = self._begin() if len(self._device.cores) == 1 else []
-        clocks = [check for check in self._checks if isinstance(check, Clocks)]
-        for each in clocks:
-            each.behind = True
-        begun: Event | None = None
-        for seen in self._seen:
-            if not isinstance(seen, Event):
-                self._tell(*seen)
-            elif seen is begun or seen.kind not in _GOING_ON:
-                self._tell("on_event", seen)
-            else:
-                begun = seen
-                self._tell("on_effect", seen)
-        for each in clocks:
-            each.behind = False
-        self._seen.clear()
-
-    def _tell(self, method: str, *given: Any) -> None:
-        for check in self._checks or ():
-            if hasattr(check, method):
-                getattr(check, method)(*given)
-
-    def on_issue(self, engine: Sequencer, loaded: LoadedWord, now: int) -> None:
-        """Take an issue."""
-        if self._checks is None:
-            if next(self._steps, _OVER) == (engine.core.index, engine.name, loaded.pc, now):
-                self._seen.append(("on_issue", engine, loaded, now))
-                return
-            self._leave()
-        self._tell("on_issue", engine, loaded, now)
-
-    def on_plan(self, transfer: Transfer, memory: Occupation | None) -> None:
-        """Take a transfer that is planned."""
-        queue = self._device.dma.queue(transfer.core, transfer.queue)
-        held, pending = queue.held, len(queue.pending)
-        if self._checks is None:
-            if next(self._steps, _OVER) == (transfer.core, transfer.queue, transfer.pc, held, pending):
-                self._seen.append(("planned", transfer, held, pending))
-                return
-            self._leave()
-        self._tell("planned", transfer, held, pending)
-
-    def on_effect(self, event: Event) -> None:
-        """Take what is about to complete."""
-        if self._checks is None:
-            if next(self._steps, _OVER) == (event.core, event.engine, event.pc, event.time_ps):
-                self._seen.append(event)
-                return
-            self._leave()
-        self._tell("on_effect", event)
-
-    def on_event(self, event: Event) -> None:
-        """Take what came of it."""
-        if self._checks is None:
-            if next(self._steps, _OVER) == _outcome(event):
-                self._seen.append(event)
-                return
-            self._leave()
-        self._tell("on_event", event)
+def _steps(notes: Notes) -> list[object]:
+    """Return what notes say, without what belongs to the run alone."""
+    steps: list[object] = []
+    for note in notes:
+        what = note[0]
+        if what == ISSUED:
+            _, engine, loaded, now = note
+            steps.append((engine.core.index, engine.name, loaded.pc, now))
+        elif what == EXECUTED:
+            _, engine, loaded, _, _, now, changes = note
+            steps.append((engine.name, engine.core.index, loaded.pc, now, changes))
+        elif what == MOVED:
+            _, transfer, now, changes, _ = note
+            steps.append((transfer.queue, transfer.core, transfer.pc, now, changes))
+        elif what == CROWDED:
+            steps.append((note[1].queue, *note[2:]))
+        elif what == COMPARED:
+            _, engine, loaded, values = note
+            steps.append((engine.core.index, engine.name, loaded.pc, values))
+        else:
+            steps.append(note)
+    return steps

@@ -20,19 +20,23 @@ from emulator.checks.history import Clock, History, Unit, join
 from emulator.checks.kept import kept_of
 from emulator.device import Device
 from emulator.diagnosis.index import index_of, signals_at
-from emulator.events import Event
+from emulator.dma.transfer import Transfer
+from emulator.events import Event, SemaphoreChange, Touches
 from emulator.loaded import LoadedWord
+from emulator.notes import CROWDED, EXECUTED, ISSUED, MOVED, Notes
 from emulator.sequencer import Sequencer
 from formats.engines import ENGINES
 from formats.isa import Awaited, EventSemaphoreRangeClear, Instruction, WaitMode
+from formats.isa.instruction import header_sync
 from formats.isa.signals import BARRIER, SECOND_SLOT
 from formats.named_tuple import NamedTuple
 
 __all__ = ["Clocks", "Key", "Raise", "WaitPlace"]
 
-_EQ, _GT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT)
+_EQ, _GT, _EVENT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.EVENT_SET)
 _SIGNALS = 4096  # signals of an actor kept for hints, so that long loops do not fill memory
 
+Changes = tuple[SemaphoreChange, ...]
 Key = tuple[int, str, int]  # core, "semaphore" or "event", number
 
 
@@ -73,7 +77,10 @@ class Clocks:
         self.mixed: list[Callable[[Unit, Unit, Key], object]] = []
         self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
         self.lowered: list[Callable[[Unit, int, Raise], object]] = []
-        self.behind = False  # whether the engines stand further than what was told of them
+        self.crowded: list[Callable[[Transfer, int, int], object]] = []  # told of transfers that find rings full
+        self._notes = Notes()  # of a run that the engines have gone already, while it is told
+        self._told = 0  # of them
+        self._ends: dict[Sequencer, int] = {}  # the last of each engine among them
         # What each actor signalled: unit, semaphore or event, value. The latest ones, and the last for each of them.
         self.signals: list[deque[tuple[int, Key, int]]] = []
         self.last_signals: list[dict[Key, int]] = []
@@ -95,33 +102,42 @@ class Clocks:
         self._flights: list[deque[Unit]] = [deque() for _ in range(width)]
         self._histories: dict[Key, History] = {}
         self._events: dict[Key, Clock] = {}
-        self._queue_of: dict[tuple[int, str, int], int] = {}
         self._met: dict[Key, list[Clock]] = {}
         self._meets: dict[Key, int] = {}
         self._barriers = kept_of(device, "barriers", lambda: _barriers(device))
         # Semaphores that each word sets to a number; words are few kinds of many.
         self._written: dict[tuple[int, Instruction], frozenset[Key]] = {}
+        self._coming: dict[tuple[int, str], deque[LoadedWord]] = {}  # by engine, words that it is told to issue yet
         self._adders: set[type] = set()  # words whose headers are all that signals: there is no place for a number
 
     # --- issue: waits ------------------------------------------------------------------------------------------------
 
     def on_issue(self, sequencer: Sequencer, loaded: LoadedWord, now: int) -> None:
         """Give a word its number and join what its waits tell."""
-        core, name, word = sequencer.core.index, sequencer.name, loaded.word
-        actor = self.index[core, name]
-        number = self.count[actor] + 1
-        waited = word.waits
-        if not waited:
-            self.count[actor] = number
-            self._flights[actor].append(Unit(actor, number, self.known[actor], word, loaded, now))
+        self._issue(self.index[sequencer.core.index, sequencer.name], loaded, now)
+
+    def _issue(self, actor: int, loaded: LoadedWord, now: int) -> None:
+        word = loaded.word
+        self.count[actor] = number = self.count[actor] + 1
+        knew = self.known[actor]
+        mode, index, _, _, value = header_sync(word.raw)
+        if word.SYNC is Instruction.SYNC and mode != _EVENT and not self.ignored:  # nearly all
+            history = self._histories.get((self.names[actor][0], "semaphore", index)) if mode else None
+            if history is None:
+                self._flights[actor].append(Unit(actor, number, knew, word, loaded, now))
+                return
+            need = value + (mode == _GT)
+            known = self.known[actor] = history.teach(knew, need)
+            unit = Unit(actor, number, known, word, loaded, now)
+            history.waits[actor] = (unit, need, mode == _EQ, knew)
+            self._flights[actor].append(unit)
             return
-        waits, knew = [], self.known[actor]
+        waited, waits, (core, name) = word.waits, [], self.names[actor]
         for awaited in waited:
             if awaited.by == BARRIER:
                 self._meet(actor, core, awaited.index)
             else:
                 waits.append(self._learn(actor, core, name, loaded, awaited))
-        self.count[actor] = number
         unit = Unit(actor, number, self.known[actor], word, loaded, now)
         for history, need, exact in waits:
             if history is not None:
@@ -171,7 +187,11 @@ class Clocks:
     def _arriving(self, core: int, semaphore: int) -> Clock | None:
         """Return what the engine knows that stands at a barrier and has not gone on."""
         for name, engine in self.device.cores[core].engines.items():
-            waits = engine.words[engine.position].word.waits if engine.position < engine.count else ()
+            coming = self._coming.get((core, name))
+            if coming:
+                waits = coming[0].word.waits
+            else:
+                waits = engine.words[engine.position].word.waits if engine.position < engine.count else ()
             if not any(each.by == BARRIER and each.index == semaphore for each in waits):
                 continue
             clock = self._so_far(self.index[core, name])
@@ -188,30 +208,65 @@ class Clocks:
         """Take a completion: what it signals, and whom it concerns."""
         kind = event.kind
         if kind == "dma":
-            unit = self._begin(self.index[event.core, event.engine], event.instruction, event.issued_ps)
+            self._moved(event.instruction, event.time_ps, event.semaphores, event.touches)
         elif kind in ("instruction", "barrier"):
-            actor = self.index[event.core, event.engine]
-            flights = self._flights[actor]
-            if not flights:
-                return
-            unit = flights.popleft()
-            loaded = unit.loaded
-            if loaded is not None and loaded.transfer is not None:
-                self._flights[self._queue(event, loaded)].append(unit)
-        else:
-            return
-        unit.time_ps = event.time_ps
-        if event.semaphores:
-            self._change(unit, event)
-        for listener in self.listeners:
-            listener.on_unit(unit, event)
+            self._executed(self.index[event.core, event.engine], event.time_ps, event.semaphores, event.touches)
 
-    def _queue(self, event: Event, loaded: Any) -> int:
-        place = event.core, event.engine, event.pc
-        found = self._queue_of.get(place)
-        if found is None:
-            found = self._queue_of[place] = self.index[event.core, loaded.queue]
-        return found
+    def _executed(self, actor: int, now: int, changes: Changes, touches: Touches) -> None:
+        """Take a word that is complete."""
+        flights = self._flights[actor]
+        if not flights:
+            return
+        unit = flights.popleft()
+        loaded = unit.loaded
+        if loaded is not None and loaded.transfer is not None:
+            self._flights[self.index[self.names[actor][0], loaded.queue]].append(unit)
+        unit.time_ps = now
+        if changes:
+            self._change(unit, changes)
+        for listener in self.listeners:
+            listener.on_unit(unit, touches)
+
+    def _moved(self, transfer: Transfer, now: int, changes: Changes, touches: Touches) -> None:
+        """Take a transfer that is complete."""
+        unit = self._begin(self.index[transfer.core, transfer.queue], transfer, transfer.triggered_ps)
+        unit.time_ps = now
+        if changes:
+            self._change(unit, changes)
+        for listener in self.listeners:
+            listener.on_unit(unit, touches)
+
+    def follow(self, notes: Notes) -> None:
+        """Take all that happened in a run, which is over or stands."""
+        self._notes, self._ends = notes, {}
+        actors = {
+            engine: self.index[core.index, name] for core in self.device.cores for name, engine in core.engines.items()
+        }
+        issue, executed = self._issue, self._executed
+        coming = self._coming
+        if self._barriers:
+            for _, engine, loaded, _ in [note for note in notes if note[0] == ISSUED]:
+                coming.setdefault((engine.core.index, engine.name), deque()).append(loaded)
+        for self._told, note in enumerate(notes):
+            what = note[0]
+            if what == ISSUED:
+                _, engine, loaded, now = note
+                if coming:
+                    coming[engine.core.index, engine.name].popleft()
+                issue(actors[engine], loaded, now)
+            elif what == EXECUTED:
+                _, engine, _, action, _, now, changes = note
+                if changes is not None:
+                    executed(actors[engine], now, changes, action)
+            elif what == MOVED:
+                _, transfer, now, changes, touches = note
+                if changes is not None:
+                    self._moved(transfer, now, changes, touches)
+            elif what == CROWDED:
+                for tell in self.crowded:
+                    tell(*note[1:])
+        self._notes = Notes()
+        coming.clear()
 
     def _begin(self, actor: int, transfer: Any, issued_ps: int) -> Unit:
         """Give a transfer of a queue its number and join what its trigger knew."""
@@ -225,29 +280,33 @@ class Clocks:
         number = self.count[actor] = self.count[actor] + 1
         return Unit(actor, number, known, transfer, loaded, issued_ps)
 
-    def _change(self, unit: Unit, event: Event) -> None:
-        actor, told = unit.actor, self.raised
-        for number, old, new, core, kind in event.semaphores:
+    def _change(self, unit: Unit, changes: Changes) -> None:
+        actor, told, barriers = unit.actor, self.raised, self._barriers
+        for number, old, new, core, kind in changes:
             key = (core, kind, number)
             if kind == "event":
                 if new:
                     self._events[key] = unit.release
-            elif (core, number) in self._barriers:
+            elif barriers and (core, number) in barriers:
                 continue
             else:
                 self._raise(unit, key, old, new)
             if new > old:
                 self.signals[actor].append((unit.number, key, new))
                 self.last_signals[actor][key] = new
-            for function in (*told, *self.odd) if new <= old or kind == "event" else told:
-                function(Raise(unit, key, old, new))
+            if told:
+                for function in told:
+                    function(Raise(unit, key, old, new))
+            if new <= old or kind == "event":
+                for function in self.odd:
+                    function(Raise(unit, key, old, new))
 
     def _raise(self, unit: Unit, key: Key, old: int, new: int) -> None:
         history = self._histories.get(key)
         if history is None:
             history = self._histories[key] = History(old, self.nothing)
         actor = unit.actor
-        writes = self.writes(unit, key)
+        writes = actor < self.engines and type(unit.word) not in self._adders and self.writes(unit, key)
         if self.mixed:
             if writes or history.writer is not None:
                 self._mixes(history, unit, key, writes)
@@ -261,10 +320,12 @@ class Clocks:
             history.begin(new, join(history.told(-1), unit.release))
             return
         if self.unordered and history.waits:
-            shared = bool(history.raisers) and history.raisers != {actor}
+            shared = len(history.raisers) > 1 or (bool(history.raisers) and actor not in history.raisers)
             for waiter, (wait, need, exact, knew) in history.waits.items():
+                if not exact and not shared:
+                    continue
                 early = waiter != actor and unit.clock[waiter] < wait.number and old >= need
-                if early and (exact or (shared and history.replaceable(waiter, need, knew, unit.release))):
+                if early and (exact or history.replaceable(waiter, need, knew, unit.release)):
                     for tell in self.unordered:
                         tell(wait, key, need, exact, Raise(unit, key, old, new))
         if writes:
@@ -327,12 +388,10 @@ class Clocks:
 
     def floor(self) -> Clock:
         """Return what every actor that can still act knows: older accesses can no longer be part of a race."""
-        if self.behind:
-            return self.nothing
         clocks: list[Clock] = []
         engines = [engine for core in self.device.cores for engine in core.engines.values()]
         for actor, engine in enumerate(engines):
-            if not engine.done:
+            if not self._is_over(engine):
                 clocks.append(self._so_far(actor))
                 if self._flights[actor]:
                     clocks.append(self._flights[actor][0].release)
@@ -341,9 +400,19 @@ class Clocks:
                 clocks.append(join(self.known[actor], self._flights[actor][0].release))
         return tuple(map(min, *clocks)) if len(clocks) > 1 else clocks[0] if clocks else self.everything()
 
+    def _is_over(self, engine: Sequencer) -> bool:
+        """Return whether an engine has come to its end, as far as was told."""
+        if not engine.done or not self._notes:
+            return engine.done
+        if not self._ends:
+            self._ends = {note[1]: number for number, note in enumerate(self._notes) if note[0] in (ISSUED, EXECUTED)}
+        return self._ends.get(engine, -1) <= self._told
+
 
 def _barriers(device: Device) -> frozenset[tuple[int, int]]:
     """Return the semaphores of core barriers: they mean nothing by themselves, both halves are joined in `_meet`."""
+    if len(device.cores) == 1:
+        return frozenset()
     kinds = {type(each.word) for core in device.cores for engine in core.engines.values() for each in engine.words}
     if not any(kind.MEETS for kind in kinds):
         return frozenset()

@@ -11,7 +11,7 @@ from typing import Protocol
 from emulator.checks.kept import kept_of
 from emulator.checks.place import Names
 from emulator.device import Device
-from emulator.events import Event
+from emulator.events import Event, Touches
 from formats import isa
 from formats.isa.activation import EVERY_SET
 from formats.isa.pe import FIRST_OF_GROUP, LAST_OF_GROUP
@@ -44,6 +44,13 @@ class Tables:
             self._sets.append([(one.name, frozenset(each.func_id for each in one.functions)) for one in sets])
         self._names = [core.activation for core in device.cores]
         self._known: list[set[tuple[int, int]]] = [set() for _ in device.cores]  # functions with a set that has them
+
+    def is_known(self, core: int, word: isa.Instruction) -> bool:
+        """Return whether a word asks for nothing of its Scalar engine's table that is not known to be there."""
+        field = word.FIELDS.get("function")
+        if field is None:
+            return not isinstance(word, isa.ActTableLoad)
+        return (field.peek(word.raw), self._loaded[core]) in self._known[core]
 
     def on_event(self, event: Event) -> None:
         """Take a word of a Scalar engine."""
@@ -152,6 +159,38 @@ class Groups:
             and (how_checked(device.model.neff) == "own" or kept_of(device, "ends", lambda: _marks_ends(device)))
         )
         self._groups: list[list[_Group]] = [[] for _ in device.cores]
+
+    def is_plain(self, core: int, word: isa.Instruction, touches: Touches) -> bool:
+        """Return whether a word leaves groups alone: it touches nothing in PSUM, or is added to all of its group."""
+        groups = self._groups[core]
+        if type(word) is isa.MatMul:
+            return bool(groups) and self._goes_on(groups, word, touches)
+        if groups:
+            for place in touches.read_places:
+                if place[0] == "PSUM":
+                    return False
+            for place in touches.write_places:
+                if place[0] == "PSUM":
+                    return False
+        return True
+
+    def _goes_on(self, groups: list[_Group], word: isa.MatMul, touches: Touches) -> bool:
+        """Take a product that is added to all of the one group it meets, as most are; return whether it is one."""
+        places = touches.write_places
+        if self._marked or not places or word.acc_flags & FIRST_OF_GROUP:
+            return False
+        region = places[0]
+        low, high = region[4], region[4] + region[5]
+        mine = None
+        for one in groups:
+            if one.low < high and low < one.high:
+                if mine is not None:
+                    return False
+                mine = one
+        if mine is None or mine.filled or mine.region != region:
+            return False
+        mine.ended, mine.read = True, False  # where nothing marks ends
+        return True
 
     def on_event(self, event: Event) -> None:
         """Take a word: a product, or one that reads or writes PSUM."""

@@ -72,11 +72,14 @@ class History:
 
     def teach(self, knew: Clock, need: int) -> Clock:
         """Return what somebody knows once a wait for a value is met."""
-        place = min(bisect_left(self.values, need), len(self.raises))
+        raises = self.raises
+        place = bisect_left(self.values, need)
+        if place > len(raises):
+            place = len(raises)
         if not place or self._begun or len(self.raisers) > 1:
             return join(knew, self.told(place))
         # Of one actor's units the last one knows most, and who knows of a unit knows all that it knew.
-        unit = self.raises[place - 1]
+        unit = raises[place - 1]
         return knew if knew[unit.actor] >= unit.number else join(knew, unit.release)
 
     def replaceable(self, waiter: int, need: int, knew: Clock, release: Clock) -> bool:

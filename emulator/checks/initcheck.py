@@ -12,7 +12,7 @@ from emulator.access import Operand, plan_of
 from emulator.action import Action
 from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
-from emulator.checks.origins import MOST, Origin, Origins
+from emulator.checks.origins import MOST, Origin, Origins, numbers_in
 from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes, unwritten_in
 from emulator.checks.registers import ACCUMULATING, Registers
@@ -21,6 +21,7 @@ from emulator.device import Device
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Part
 from emulator.events import Event
+from emulator.notes import EXECUTED, MOVED, Notes
 from formats import isa
 from formats.regions import Region
 
@@ -43,6 +44,7 @@ class Initcheck:
         self._outputs: dict[str, Operand] = {}
         self._sources: list[Marks | None] = []  # what each part of a transfer is about to move
         self._stores: dict[int, Event] = {}  # the last transfer into each output
+        self._followed = Notes()  # what happened before it began to watch
         # Of transfers by an index, by the word that started them: the mark of the index, 0 where it is defined.
         self._asked: dict[tuple[int, str, int], deque[int]] = {}
 
@@ -54,6 +56,40 @@ class Initcheck:
         self._names = Names(device)
         model = device.model
         self._results = {} if model is None else {model.tensors[t.name].address: t.name for t in model.outputs}
+
+    def follow(self, notes: Notes) -> None:
+        """Take all that happened in a run, or in one so far, in which everything that was read had been written."""
+        self._followed = notes
+        for number, note in enumerate(notes):
+            if note[0] == MOVED and self._asked:
+                waiting = self._asked.get((note[1].core, note[1].engine, note[1].pc))
+                if waiting:
+                    waiting.popleft()
+            if note[0] != EXECUTED:
+                continue
+            _, engine, loaded, action, issued, now, changes = note
+            word, core = loaded.word, engine.core.index
+            cls = type(word)
+            if cls is isa.LoadWeights:
+                self._flows[core].load(word, None)
+            elif cls.REGISTERS or cls is isa.DmaIndirect or cls.STATE in ACCUMULATING:
+                kind = "barrier" if action.barrier else "instruction"
+                event = Event(number, now, issued, core, engine.name, loaded.pc, word, kind, changes or (), action)
+                if kind == "barrier":
+                    continue
+                if cls.REGISTERS:
+                    self._take(event, "")
+                if cls.STATE in ACCUMULATING:
+                    self._fold(event)
+                if cls is isa.DmaIndirect:
+                    self._ask(event, None)
+
+    def _take(self, event: Event, missing: str) -> None:
+        word = event.instruction
+        self._registers.take(word, self._site(event, "loads" if word.loaded else "compares", ""), missing)
+
+    def _fold(self, event: Event) -> None:
+        self._registers.fold(event.instruction, event.core, event.engine, lambda: self._site(event, "reads", ""))
 
     # --- words -------------------------------------------------------------------------------------------------------
 
@@ -69,11 +105,10 @@ class Initcheck:
         core, word = self.device.cores[event.core], event.instruction
         calm = self._calm(core, word, event)
         if word.REGISTERS:
-            self._registers.take(word, self._site(event, "loads" if word.loaded else "compares", ""),
-                                 "" if calm else self._missing(event))  # fmt: skip
+            self._take(event, "" if calm else self._missing(event))
         indirect = isinstance(word, isa.DmaIndirect)
         if word.STATE in ACCUMULATING:
-            self._registers.fold(word, event.core, event.engine, lambda: self._site(event, "reads", ""))
+            self._fold(event)
         if calm:
             if indirect:
                 self._ask(event, None)
@@ -89,13 +124,17 @@ class Initcheck:
                 outputs[plan.name] = operand
             keeps = plan.writes and (word.KEEPS or word.adds)
             if plan.reads or keeps:
+                if not self._planes.is_missing(operand):
+                    inputs[plan.name] = self._planes.read(core, operand, 0)
+                    continue
                 known = len(self._origins)
-                number = self._origins.number(event, plan.name, operand.regions[0] if operand.regions else None)
+                number = self._origins.number(event, plan.name, operand.regions[0])
                 marks = inputs[plan.name] = self._planes.read(core, operand, number)
-                if len(self._origins) > known and operand.regions:
-                    self._cut(operand.regions)
-                if len(self._origins) > known and (marks is None or not (marks == number).any()):
-                    self._origins.forget()
+                if len(self._origins) > known:
+                    if marks is None or not (marks == number).any():
+                        self._origins.forget()
+                    else:
+                        self._cut(operand.regions)
         self._inputs = inputs
         if indirect:
             self._ask(event, inputs.get("index"))
@@ -176,9 +215,10 @@ class Initcheck:
             number = self._origins.number(event, f"src{index}" if index else "src", side_regions(source, width)[0])
             marks = self._planes.read_side(source, number)
             if len(self._origins) > known:
-                self._cut(side_regions(source, width))
-            if len(self._origins) > known and (marks is None or not (marks == number).any()):
-                self._origins.forget()
+                if marks is None or not (marks == number).any():
+                    self._origins.forget()
+                else:
+                    self._cut(side_regions(source, width))
             if marks is not None:
                 given.append(marks)
                 marks = _converted(marks, source.dtype.size, target.dtype.size)
@@ -205,10 +245,9 @@ class Initcheck:
                 if found is not None and tensor:
                     self._stores[found.address] = event
                 if tensor and total is not None:
-                    for number in np.unique(total):
-                        if number:
-                            origin = self._origins[number]
-                            origin.store, origin.tensor = event, tensor
+                    for number in numbers_in(total):
+                        origin = self._origins[number]
+                        origin.store, origin.tensor = event, tensor
 
     @property
     def has_met(self) -> bool:
@@ -357,7 +396,7 @@ class Initcheck:
     def _unwritten(self) -> None:
         for address, tensor in self._results.items():
             allocation = self.device.hbm.allocations[address]
-            missing = allocation.nbytes - int(np.count_nonzero(allocation.written))
+            missing = allocation.nbytes - allocation.written_bytes
             if not missing:
                 continue
             first = int(np.argmin(allocation.written))
@@ -366,7 +405,7 @@ class Initcheck:
                 f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at {first:#x}"
                 + self._element(tensor, first, allocation.nbytes)
             )
-            store = self._stores.get(address)
+            store = self._stores.get(address) or self._last_store(address)
             others = () if store is None else (self._site(store, "stores", "dst"),)
             self.findings.append(
                 Finding(
@@ -381,6 +420,20 @@ class Initcheck:
                     "store every part of the output; check the tail of ragged loops",
                 )
             )
+
+    def _last_store(self, address: int) -> Event | None:
+        """Return the last transfer into an output that was told of afterwards."""
+        for note in reversed(self._followed):
+            if note[0] != MOVED or note[3] is None:
+                continue
+            _, transfer, now, changes, touches = note
+            for part in transfer.parts:
+                target = part.copies[0][1]
+                found = self.device.hbm.find(target.span[0]) if target.space == "HBM" else None
+                if found is not None and found.address == address:
+                    return Event(0, now, transfer.triggered_ps, transfer.core, transfer.queue, transfer.pc, transfer,
+                                 "dma", changes, touches)  # fmt: skip
+        return None
 
     def _element(self, tensor: str, byte: int, nbytes: int) -> str:
         """Return which element of an output a byte belongs to, as ", NAME[ROW, COLUMN]"."""

@@ -6,7 +6,9 @@ engine reads ahead of what it writes. So bytes that a transfer touches twice, on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from emulator.dma.transfer import Part, Side, Transfer
 from emulator.dma.views import sbuf_geometry, strided
 from formats.named_tuple import NamedTuple
 
-__all__ = ["Clash", "bytes_of", "clash_of"]
+__all__ = ["Clash", "bytes_of", "clash_of", "duplicates", "is_simple"]
 
 _BYTE = np.dtype(np.uint8)
 
@@ -43,15 +45,17 @@ class _Touched(NamedTuple):
     place: Numbers
 
 
-def clash_of(device: Device, transfer: Transfer) -> Clash | None:
-    """Return the first thing that a transfer does to itself, None for nearly all."""
-    doubles = _duplicate(device, transfer)
-    if doubles is not None:
-        return doubles
-    if len(transfer.parts) == 1 and len(transfer.parts[0].copies) == 1:
-        ((source, target),) = transfer.parts[0].copies
-        if source.space != target.space and not _folds_back(target):
-            return None
+def clash_of(device: Device, transfer: Transfer, doubles: Sequence[Clash] | None = None) -> Clash | None:
+    """Return the first thing that a transfer does to itself, None for nearly all.
+
+    `doubles` is what `duplicates` gave when it was over; nothing for who asks right then.
+    """
+    if is_simple(transfer):
+        return None
+    if doubles is None:
+        doubles = duplicates(device, transfer)
+    if doubles:
+        return doubles[0]
     targets = [(number, side) for number, part in enumerate(transfer.parts) for side in part.destinations]
     sources = [(number, source) for number, part in enumerate(transfer.parts) for source, _ in part.copies]
     for memory in dict.fromkeys(map(_memory, (side for _, side in targets))):
@@ -70,6 +74,15 @@ def clash_of(device: Device, transfer: Transfer) -> Clash | None:
             side = next(side for number, side in written if number == found[2])
             return Clash("overlap", side, found[0], found[1])
     return None
+
+
+def is_simple(transfer: Transfer) -> bool:
+    """Return whether a transfer is one copy from one kind of memory to the other that writes no byte twice."""
+    parts = transfer.parts
+    if len(parts) != 1 or len(parts[0].copies) != 1:
+        return False
+    ((source, target),) = parts[0].copies
+    return source.space != target.space and not _folds_back(target)
 
 
 def _memory(side: Side) -> tuple[str, int]:
@@ -91,8 +104,13 @@ def _near(written: list[tuple[int, Side]], read: list[tuple[int, Side]]) -> bool
 
 def _folds_back(side: Side) -> bool:
     """Return whether steps of a side fold back onto it."""
-    low, high = side.span
-    return side.nbytes > high - low
+    return _fold(side.dims, side.run)
+
+
+@lru_cache(1 << 10)
+def _fold(dims: tuple[tuple[int, int], ...], run: int) -> bool:
+    reach = run + sum(abs(step) * (count - 1) for step, count in dims)
+    return run * prod(count for _, count in dims) > reach
 
 
 def _touched(sides: Iterable[tuple[int, Side]]) -> _Touched:
@@ -139,8 +157,8 @@ def _moved(writes: _Touched, reads: _Touched, parts: tuple[Part, ...]) -> tuple[
     return None
 
 
-def _duplicate(device: Device, transfer: Transfer) -> Clash | None:
-    """Return two rows of a scatter that go to one place and do not bring the same bytes there."""
+def duplicates(device: Device, transfer: Transfer) -> tuple[Clash, ...]:
+    """Return two rows of a scatter that go to one place and do not bring the same bytes there, where there are any."""
     seen: dict[int, Part] = {}
     for part in transfer.parts:
         target = part.copies[-1][1]
@@ -153,8 +171,8 @@ def _duplicate(device: Device, transfer: Transfer) -> Clash | None:
         if adds or not _alike(device, before.copies[-1][0], part.copies[-1][0]):
             earlier = before.copies[-1][1].chosen
             rows = (-1 if earlier is None else earlier[1], target.chosen[1])
-            return Clash("duplicate-index", target, *target.span, target.chosen[0], rows)
-    return None
+            return (Clash("duplicate-index", target, *target.span, target.chosen[0], rows),)
+    return ()
 
 
 def _alike(device: Device, one: Side, other: Side) -> bool:

@@ -56,14 +56,16 @@ class Loops:
         self._device = device
         self._tests: dict[tuple[int, str, int], _Test] = {}
 
-    def take(self, core: int, engine: str, pc: int, word: CompareBranch) -> None:
-        """Note what a branch has compared."""
+    def take(self, core: int, engine: str, pc: int, word: CompareBranch, value: int | None = None) -> None:
+        """Note what a branch has compared: the register as it is, or the value that it had then."""
         if word.compare == BranchCompare.ALWAYS:
             return
         test = self._tests.get((core, engine, pc))
         if test is None:
             test = self._tests[core, engine, pc] = _Test()
-        test.take(self._device.cores[core].engines[engine].registers[word.register], word.constant)
+        if value is None:
+            value = self._device.cores[core].engines[engine].registers[word.register]
+        test.take(value, word.constant)
 
     def endless(self) -> Iterator[Endless]:
         """Yield the loops that engines are in and do not leave, once the run is over."""

@@ -14,9 +14,10 @@ from emulator.checks.tiles import Tiles
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.binding import bind
-from emulator.events import Event
+from emulator.events import Event, SemaphoreChange
 from emulator.faults import Fault, FaultError
 from emulator.loaded import LoadedWord, TransferFactory
+from emulator.notes import ENDED, EXECUTED, MOVED, Notes
 from formats import isa
 from formats.errors import FormatError, NeuronError, UnsupportedError
 from formats.regions import Region
@@ -65,18 +66,23 @@ class Memcheck:
     def _as_loaded(self) -> list[tuple[Fault, int, str, int, isa.Instruction]]:
         """Return what is wrong with words and transfers of the program: fault, core, engine, pc and word."""
         found = []
+        # What ran was resolved, bound and found to be in its place.
+        has_run, generation = _have_all_run(self.device), self.device.target.generation
         for core in self.device.cores:
             for name, engine in core.engines.items():
+                if has_run and isa.are_all_sound([loaded.word for loaded in engine.words], generation):
+                    continue
                 known: dict[bytes, tuple[Fault, ...]] = {}
                 for loaded in engine.words:
                     word = loaded.word
                     key = word.body
                     faults = known.get(key)
                     if faults is None:
-                        faults = known[key] = self._word(core, name, loaded)
+                        faults = known[key] = self._word(core, name, loaded, has_run)
                     # Where an indirect transfer goes is known when it starts; out of bounds is a fault then.
                     if (
-                        loaded.transfer is not None
+                        not has_run
+                        and loaded.transfer is not None
                         and not faults
                         and not isinstance(word, isa.DmaIndirect | isa.Collective)
                     ):
@@ -111,13 +117,13 @@ class Memcheck:
                     )
                 )
 
-    def _word(self, core: Core, engine: str, loaded: LoadedWord) -> tuple[Fault, ...]:
-        """Return what is wrong with the operands of a word."""
+    def _word(self, core: Core, engine: str, loaded: LoadedWord, has_run: bool) -> tuple[Fault, ...]:
+        """Return what is wrong with the operands of a word; of one that has run, which rules it breaks."""
         word, found = loaded.word, []
         cls = type(word)
         if cls is isa.Unknown or engine not in cls.ENGINES:
             return ()
-        if loaded.transfer is None:
+        if loaded.transfer is None and not has_run:
             for plan in plan_of(cls):
                 try:
                     core.resolver.resolve(word, plan, engine)
@@ -143,6 +149,40 @@ class Memcheck:
         except NeuronError:
             pass  # not modelled: the run says so, if it gets there
         return ()
+
+    def follow(self, notes: Notes) -> None:
+        """Take all that happened in a run; an event is made of what may be worth one."""
+        tables, groups, tiles = self._tables, self._groups, self._tiles
+        for number, note in enumerate(notes):
+            what = note[0]
+            if what == EXECUTED:
+                _, engine, loaded, action, issued, now, changes = note
+                if changes is None:
+                    continue
+                core, name, word, pc = engine.core.index, engine.name, loaded.word, loaded.pc
+                if (
+                    (tiles is None or tiles.is_plain(core, name, name, pc, action))
+                    and groups.is_plain(core, word, action)
+                    and (name != "Activation" or tables.is_known(core, word))
+                    and not (changes and _falls_below(changes))
+                ):
+                    continue
+                kind = "barrier" if action.barrier else "instruction"
+                self.on_event(Event(number, now, issued, core, name, pc, word, kind, changes, action))
+            elif what == MOVED:
+                _, transfer, now, changes, touches = note
+                core, name, pc = transfer.core, transfer.queue, transfer.pc
+                if changes is None or (
+                    not self._constants
+                    and (tiles is None or tiles.is_plain(core, name, transfer.engine, pc, touches))
+                    and not (changes and _falls_below(changes))
+                ):
+                    continue
+                self.on_event(
+                    Event(number, now, transfer.triggered_ps, core, name, pc, transfer, "dma", changes, touches)
+                )
+            elif what == ENDED:
+                self.on_event(note[1])
 
     def on_event(self, event: Event) -> None:
         """Follow what engines hold; take the fault that ends a run, unless the program as loaded showed it already."""
@@ -238,6 +278,21 @@ class Memcheck:
                 details=details,
             )
         )
+
+
+def _falls_below(changes: tuple[SemaphoreChange, ...]) -> bool:
+    """Return whether a change leaves a semaphore below zero."""
+    return any(new < 0 for _, _, new, _, _ in changes)
+
+
+def _have_all_run(device: Device) -> bool:
+    """Return whether a program has come to its end, each of its words behind the one before it."""
+    return device.outcome == "finished" and not any(
+        cls.BRANCHES
+        for core in device.cores
+        for engine in core.engines.values()
+        for cls in {type(each.word) for each in engine.words}
+    )
 
 
 def _region(fault: Fault, core: int) -> Region | None:

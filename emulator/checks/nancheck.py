@@ -16,11 +16,11 @@ from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes, of_elements
 from emulator.core import Core
 from emulator.device import Device
+from emulator.device_memory import Allocation
 from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer
 from emulator.dma.transfer import Part
 from emulator.dtypes import NARROWING, numpy_dtype
 from emulator.events import Event
-from emulator.memory import Allocation
 from formats import isa
 from formats.dtypes import Dtype
 

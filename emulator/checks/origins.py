@@ -11,8 +11,9 @@ from emulator.checks.poison import Marks
 from emulator.events import Event
 from formats.regions import Region
 
-__all__ = ["MOST", "Origin", "Origins"]
+__all__ = ["MOST", "Origin", "Origins", "numbers_in"]
 
+_FEW = 4
 MOST = 30000  # reads told apart; what comes later shares a number
 
 
@@ -91,5 +92,16 @@ def _present(marks: Iterable[Marks | None]) -> set[int]:
     found: set[int] = set()
     for one in marks:
         if one is not None:
-            found.update(np.unique(one).tolist())
-    return found - {0}
+            found |= numbers_in(one)
+    return found
+
+
+def numbers_in(marks: Marks) -> set[int]:
+    """Return the numbers in marks but 0: nearly always one, at most a few, where the largest is found soonest."""
+    found: set[int] = set()
+    while marks.size and (number := int(marks.max())):
+        found.add(number)
+        if len(found) > _FEW:
+            return set(np.unique(marks).tolist()) - {0} | found
+        marks = marks[(marks != 0) & (marks != number)]
+    return found

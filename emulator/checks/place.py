@@ -101,19 +101,29 @@ class Names:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._tiles: dict[int, tuple[Tile, ...]] = {}
+        self._known: dict[tuple[Region, str, int], str] = {}  # of tiles
 
     def name(self, region: Region, engine: str = "", pc: int = -1) -> str:
         """Return what a region belongs to, for a word of an engine; "" where nothing names it."""
         if region.space == "HBM":
             found = self._device.hbm.find(region.byte)
             return "" if found is None else found.name
-        box = region._replace(pattern=None)
+        known = self._known.get((region, engine, pc))
+        if known is None:
+            known = self._known[region, engine, pc] = self._named(region, engine, pc)
+        return known
+
+    def _named(self, region: Region, engine: str, pc: int) -> str:
+        space, core, first, partitions, low, nbytes, _ = region
+        behind, high = first + partitions, low + nbytes
         fits = [
             tile
-            for tile in self.tiles(region.core)
-            if box.overlaps(
-                Region(tile.space, region.core, tile.partition, tile.partitions, tile.offset, tile.partition_bytes)
-            )
+            for tile in self.tiles(core)
+            if tile.offset < high
+            and tile.partition < behind
+            and first < tile.partition + tile.partitions
+            and low < tile.offset + tile.partition_bytes
+            and tile.space == space
         ]
         alive = [tile for tile in fits if engine in tile.pcs and tile.pcs[engine][0] <= pc <= tile.pcs[engine][1]]
         chosen = alive or fits

@@ -18,10 +18,10 @@ from emulator.access import Operand
 from emulator.buffers import blank
 from emulator.core import Core
 from emulator.device import Device
+from emulator.device_memory import Allocation
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side
 from emulator.dma.views import sbuf_geometry
-from emulator.memory import Allocation
 from emulator.renewal import columns_of_runs, fill_columns
 from formats.regions import Region
 
@@ -62,6 +62,11 @@ class Planes:
 
     # --- operands of words: one mark per element, shape (partitions, elements) ---------------------------------------
 
+    @staticmethod
+    def is_missing(operand: Operand) -> bool:
+        """Return whether nothing ever wrote some of the bytes of an operand."""
+        return bool(operand.regions) and any(extent.missing() for extent in operand.extents)
+
     def read(self, core: Core, operand: Operand, number: int) -> Marks | None:
         """Return the marks of an operand; what nothing ever wrote gets `number`. None where all is defined."""
         if not operand.regions:
@@ -69,7 +74,7 @@ class Planes:
         space = operand.regions[0].space
         marks: Marks | None = None
         view = operand.view
-        if any(extent.missing() for extent in operand.extents):
+        if number and self.is_missing(operand):
             core.memory.notes.settle()
             unwritten = ~_beside(core, space, core.memory.plane(space), view)
             marks = np.where(unwritten.any(-1), np.int16(number), np.int16(0)).astype(_MARK)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import islice
 
 from emulator.checks.alike import Alike
 from emulator.checks.clocks import Clocks, Key
 from emulator.checks.finding import Finding, Site, SuggestedWait
 from emulator.checks.history import Clock, Unit
-from emulator.checks.inside import clash_of
+from emulator.checks.inside import Clash, clash_of, is_simple
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
-from emulator.checks.shadow import Record, Shadow
+from emulator.checks.shadow import Cell, Record, Shadow
+from emulator.checks.stores import Stores
 from emulator.device import Device
 from emulator.dma.regions import regions_of, side_regions
 from emulator.dma.ring_order import keeps_order
 from emulator.dma.transfer import Part, Transfer
-from emulator.events import Event
-from formats.regions import Region
+from emulator.events import Event, Touches
+from formats.regions import RegionParts
 
 __all__ = ["Racecheck"]
 
@@ -51,34 +52,57 @@ class Racecheck:
         self._transfers: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
-        self._alike = Alike(lambda unit: clocks.names[unit.actor][0])
+        self._cells: dict[RegionParts, Cell] = {}  # of all of them
+        # Of a run that is over: its stores, which are carried out again, and what scatters did when they were over.
+        self.stores: Stores | None = None
+        self.doubles: dict[int, tuple[Clash, ...]] = {}
+        self.alike = Alike(lambda unit: clocks.names[unit.actor][0])
         clocks.listeners.append(self)
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and has not moved."""
         self.device = device
         self._names = Names(device)
-        self._alike.attach(device)
+        self.alike.attach(device)
         self._pair = len(device.cores) > 1
         if self._pair:
-            self.on_effect = self._alike.on_effect  # a device asks who has one when it starts to run
+            self.on_effect = self.alike.on_effect  # a device asks who has one when it starts to run
 
     def on_event(self, event: Event) -> None:
         """Nothing to do: the clocks hand over every event with its unit."""
 
-    def on_unit(self, unit: Unit, event: Event) -> None:
+    def on_unit(self, unit: Unit, touches: Touches) -> None:
         """Check what one word or transfer touches."""
-        if event.kind == "dma":
-            self._inside(unit, event.instruction)
-        self._access(unit, event.reads, event.writes)
+        if unit.actor >= self.clocks.engines:
+            if self.stores is not None:
+                self.alike.begin(self.stores.redo(unit.word))
+            self._inside(unit, unit.word)
+        if self._pair:
+            self._access(unit, touches.read_places, touches.write_places)
+            return
+        cells = self._cells
+        reads, writes = touches.read_places, touches.write_places
+        self.accesses += len(reads) + len(writes)
+        for region in reads:
+            cell = cells.get(region) or self._shadow(region).cell(region)
+            cell.shadow.touch(cell, unit, False)
+        for region in writes:
+            cell = cells.get(region) or self._shadow(region).cell(region)
+            cell.shadow.touch(cell, unit, True)
 
     def _inside(self, unit: Unit, transfer: Transfer) -> None:
         """Report what a transfer does to itself; the same transfer of the same word is looked at once."""
+        if is_simple(transfer) and not self._transfers:
+            return
         place = self._place(unit)
         if self._transfers.get(place) == transfer.parts:
             return
         self._transfers[place] = transfer.parts
-        clash = None if (place, "itself") in self._by_pair else clash_of(self.device, transfer)
+        clash = (
+            None
+            if (place, "itself") in self._by_pair
+            else clash_of(self.device, transfer, self.doubles.get(id(transfer)))
+        )
         if clash is None:
             return
         site = unit_site(self.device, self.clocks.names, unit, access="writes", operand="dst")
@@ -99,28 +123,40 @@ class Racecheck:
         self._by_pair[place, "itself"] = finding, unit, None
         self.findings.append(finding)
 
-    def _access(self, unit: Unit, reads: Iterable[Region], writes: Iterable[Region]) -> None:
-        chip, race, floor = self._chip, self._race, self.clocks.floor
+    def _access(self, unit: Unit, reads: Sequence[RegionParts], writes: Sequence[RegionParts]) -> None:
+        self.accesses += len(reads) + len(writes)
+        cells = self._cells
         for region in reads:
-            (chip.get(region[:2]) or self._shadow(region)).access(unit, region, False, race, floor)
-            self.accesses += 1
+            cell = cells.get(region)
+            if cell is None:
+                cell = self._shadow(region).cell(region)
+            cell.shadow.touch(cell, unit, False)
         for region in writes:
-            (chip.get(region[:2]) or self._shadow(region)).access(unit, region, True, race, floor)
-            self.accesses += 1
-            if self._pair and region.space == "HBM":
-                self._alike.stored(unit, region)
+            cell = cells.get(region)
+            if cell is None:
+                cell = self._shadow(region).cell(region)
+            cell.shadow.touch(cell, unit, True)
+            if self._pair and cell.region.space == "HBM":
+                self.alike.stored(unit, cell.region)
 
-    def _shadow(self, region: Region) -> Shadow:
-        if region.space != "HBM":
-            return self._chip.setdefault(region[:2], Shadow(_SHIFT, self.clocks.engines, self._in_ring))
-        allocation = self.device.hbm.find(region.byte)
+    def _shadow(self, region: RegionParts) -> Shadow:
+        """Return the records of the memory or variable in which a region lies."""
+        if region[0] != "HBM":
+            found = self._chip.get(region[:2])
+            if found is None:
+                found = self._chip[region[:2]] = self._new_shadow(_SHIFT)
+            return found
+        allocation = self.device.hbm.find(region[4])
         start = 0 if allocation is None else allocation.address
-        found = self._hbm.get(start)
-        if found is None:
+        shadow = self._hbm.get(start)
+        if shadow is None:
             nbytes = 0 if allocation is None else allocation.nbytes
             shift = max(_HBM_SHIFT, (nbytes // _HBM_BUCKETS).bit_length())
-            found = self._hbm[start] = Shadow(shift, self.clocks.engines, self._in_ring)
-        return found
+            shadow = self._hbm[start] = self._new_shadow(shift)
+        return shadow
+
+    def _new_shadow(self, shift: int) -> Shadow:
+        return Shadow(shift, self._race, self.clocks.floor, self.clocks.engines, self._in_ring, self._cells)
 
     @staticmethod
     def _in_ring(old: Record, new: Record) -> bool:
@@ -135,14 +171,14 @@ class Racecheck:
         # Two cores that do the same work store the same bytes: odd, and no reason to fail.
         apart = self.clocks.names[old.actor][0] != self.clocks.names[new.actor][0]
         apart = apart and new.region.space == "HBM"
-        same = old.write and new.write and apart and not self._alike.changes(new.region)
+        same = old.write and new.write and apart and not self.alike.changes(new.region)
         if same:
-            self._alike.same(old, new)
+            self.alike.same(old, new)
         if known is not None:
             known[0].count += 1
             self._read_by_transfer(known[0], old, new)
             if apart and not same:
-                self._alike.differ(known[0], old, new)
+                self.alike.differ(known[0], old, new)
             if not same and known[0].kind == "same-bytes":
                 known[0].kind, known[0].severity = "write-write", "error"
             return same
@@ -167,7 +203,7 @@ class Racecheck:
         finding.open = not old.write
         self._read_by_transfer(finding, old, new)
         if apart and not same:
-            self._alike.differ(finding, old, new)
+            self.alike.differ(finding, old, new)
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
         self._units[id(finding)] = old.unit, new.unit
         self.findings.append(finding)
@@ -213,7 +249,7 @@ class Racecheck:
         if device.model is not None and device.outcome == "finished":
             self._outputs(self.clocks.everything())
         for finding, before, after in self._by_pair.values():
-            if self._alike.harmless(finding):
+            if self.alike.harmless(finding):
                 finding.kind, finding.severity = "same-bytes", KINDS["racecheck:same-bytes"].severity
                 finding.message += "; both cores do the same, and the bytes are the same in either order"
             if not finding.hint:

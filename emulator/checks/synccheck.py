@@ -22,8 +22,11 @@ from emulator.dma.queues import descriptors_in_ring
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.faults import source_line
+from emulator.notes import COMPARED, Notes
 from formats.isa import CompareBranch, Instruction, PseudoDmaTrigger, WaitMode
-from formats.isa.signals import BARRIER
+from formats.isa.codec import Stream
+from formats.isa.instruction import header_sync
+from formats.isa.signals import BARRIER, HEADER
 from formats.named_tuple import NamedTuple
 from formats.neff import DmaBlock
 from formats.neff.debuginfo import SourceLocation
@@ -48,9 +51,41 @@ class _Part(NamedTuple):
     step: int
 
 
+def _awaited(device: Device) -> tuple[dict[Key, int], bool]:
+    """Return the largest value that each semaphore is awaited with; whether some may ask for a part of a transfer."""
+    needs: dict[Key, int] = {}
+    asked: dict[Key, set[int]] = {}
+    steps: dict[Key, set[int]] = {}
+    for core in device.cores:
+        for engine in core.engines.values():
+            for loaded in engine.words:
+                word = loaded.word
+                for owner, semaphore, amount in loaded.raises:
+                    steps.setdefault((owner, "semaphore", semaphore), set()).add(amount)
+                mode, number, _, _, value = header_sync(word.raw)
+                if word.SYNC is Instruction.SYNC:
+                    if mode not in _COUNTED:
+                        continue
+                    waits: Iterable[tuple[Any, ...]] = (("semaphore", number, mode, value, HEADER),)
+                else:
+                    waits = word.waits
+                for kind, number, mode, value, by in waits:
+                    if by != BARRIER and mode in _COUNTED:
+                        key = (core.index, kind, number)
+                        needs[key] = max(needs.get(key, 0), value)
+                        if mode != _GT:
+                            asked.setdefault(key, set()).add(value)
+    is_suspect = any(
+        value % step for key, found in steps.items() for step in found if step > 1 for value in asked.get(key, ())
+    )
+    return needs, is_suspect
+
+
 def _needs(device: Device) -> tuple[dict[Key, int], tuple[_Part, ...]]:
     """Return the largest value that each semaphore is awaited with, and waits that ask for a part of a transfer."""
-    needs: dict[Key, int] = {}
+    needs, is_suspect = _awaited(device)
+    if not is_suspect:
+        return needs, ()
     parts = []
     index = index_of(device)
     for stream in index:
@@ -62,7 +97,6 @@ def _needs(device: Device) -> tuple[dict[Key, int], tuple[_Part, ...]]:
             amounts = {source.amount for source in sources if source.moves}
             # Where anything else raises it too, or writes it, any value can come about.
             step = amounts.pop() if len(amounts) == 1 and all(source.moves for source in sources) else None
-            needs[key] = max(needs.get(key, 0), *[each.awaited.value for each in counted])
             if step is None or step <= 1:
                 continue
             for number, awaited in counted:
@@ -84,6 +118,7 @@ class Synccheck:
         self._seen: dict[tuple[Any, ...], Finding] = {}
         self._needs: dict[Key, int] = {}
         self._credits: set[Key] = set()  # semaphores that something counts down: what they end at is what they lend
+        clocks.crowded.append(self.planned)
         clocks.odd.append(self._raised)
         clocks.unordered.append(self._unordered)
         clocks.mixed.append(self._mixed)
@@ -137,6 +172,14 @@ class Synccheck:
         """Follow what branches compare; of all else the clocks tell what matters."""
         if type(event.instruction) is CompareBranch and event.kind == "instruction":
             self._loops.take(event.core, event.engine, event.pc, event.instruction)
+
+    def follow(self, notes: Notes) -> None:
+        """Take what branches compared in a run that is over or stands."""
+        for note in notes:
+            if note[0] == COMPARED:
+                _, engine, loaded, values = note
+                if type(loaded.word) is CompareBranch:
+                    self._loops.take(engine.core.index, engine.name, loaded.pc, loaded.word, *values)
 
     def on_plan(self, transfer: Transfer, memory: object) -> None:
         """Note a transfer that finds the rings of its queue full: it waits, and what its engine does next with it."""
@@ -334,7 +377,7 @@ class Synccheck:
 
     def _left(self) -> None:
         for core in self.device.cores:
-            for number, value in enumerate(core.events.values):
+            for number, value in enumerate(core.events.values) if any(core.events.values) else ():
                 setter = self._setters.get((core.index, "event", number))
                 if value and setter is not None:
                     self._add(
@@ -370,14 +413,16 @@ def _untriggered(device: Device) -> list[tuple[int, str, int, DmaBlock]]:
         if core.loaded is None or not core.loaded.subgraph.dma_blocks:
             continue
         subgraph = core.loaded.subgraph
-        triggered = {
-            (word.queue, word.block_id)
-            for stream in subgraph.streams.values()
-            for word in stream
-            if isinstance(word, PseudoDmaTrigger)
-        }
+        triggered = {(word.queue, word.block_id) for stream in subgraph.streams.values() for word in _triggers(stream)}
         found += [(core.index, *place, block) for place, block in subgraph.dma_blocks.items() if place not in triggered]
     return found
+
+
+def _triggers(stream: Stream) -> list[PseudoDmaTrigger]:
+    """Return the words of a stream that trigger blocks; no other is decoded."""
+    data, opcode = stream.data, PseudoDmaTrigger.OPCODE
+    words = [stream[place] for place, offset in enumerate(stream.offsets) if data[offset] == opcode]
+    return [word for word in words if isinstance(word, PseudoDmaTrigger)]
 
 
 def _declared(comment: str | None) -> SourceLocation | None:

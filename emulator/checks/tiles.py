@@ -16,12 +16,12 @@ from weakref import WeakKeyDictionary
 from emulator.checks.kept import kept_of
 from emulator.checks.place import Names
 from emulator.device import Device
-from emulator.events import Event
+from emulator.events import Event, Touches
 from formats.isa import DmaIndirect
 from formats.named_tuple import NamedTuple
 from formats.neff import Subgraph
 from formats.neff.tiles import Tile
-from formats.regions import Region
+from formats.regions import Region, RegionParts
 
 __all__ = ["Tiles"]
 
@@ -125,34 +125,46 @@ class Tiles:
 
     def on_event(self, event: Event) -> None:
         """Take a word or a transfer; words whose addresses are written in them touch the same bytes each time."""
-        pc, owner, trigger = event.pc, event.engine, None
+        pc, owner, is_indirect = event.pc, event.engine, False
         if event.kind == "dma":
-            owner, trigger = event.instruction.engine, event.instruction.instruction
+            owner, is_indirect = event.instruction.engine, isinstance(event.instruction.instruction, DmaIndirect)
         place = event.core, event.engine, owner, pc
-        if place in self._sound or place in self._seen:
+        if place in self._seen or (not is_indirect and self.is_plain(*place, event.touches)):
             return
-        is_sound = True
         for regions, does in ((event.reads, "reads"), (event.writes, "writes")):
             for region in regions:
                 if region.space == "HBM" or region.core != event.core:
                     continue  # where a tile of the other core begins and ends, its own words know
-                if not self._begins_there(owner, pc, region):
-                    near = self._all(event.core, owner).near(pc)
-                    if not _holds(near, pc, region) and (used := _used(near, pc)):
-                        is_sound = False
-                        self._leaves(event, region, does, used)
-        if not isinstance(trigger, DmaIndirect):
-            (self._sound if is_sound else self._seen).add(place)
+                near = self._all(event.core, owner).near(pc)
+                if not _holds(near, pc, region) and (used := _used(near, pc)):
+                    self._leaves(event, region, does, used)
+        if not is_indirect:
+            self._seen.add(place)
 
-    def _begins_there(self, engine: str, pc: int, region: Region) -> bool:
-        """Return whether a region lies in a tile in use at a word and begins with it, as nearly all do."""
-        space, core, partition, partitions, low, nbytes, _ = region
-        found = self._begins.get(core, _NONE).get((engine, space, partition, low))
-        place = 0 if found is None else bisect_right(found[0], pc)
-        if found is None or not place:
-            return False
-        last, lanes, room = found[1][place - 1]
-        return last >= pc and partitions <= lanes and nbytes <= room
+    def is_plain(self, core: int, name: str, owner: str, pc: int, touches: Touches) -> bool:
+        """Return whether all that a word, or a transfer, touches on its core lies in tiles in use there, or none is.
+
+        `owner` is the engine whose stream has the word, `name` that or a queue.
+        """
+        place = core, name, owner, pc
+        if place in self._sound:
+            return True
+        begins = self._begins.get(core, _NONE)
+        for regions in (touches.read_places, touches.write_places):
+            for region in regions:
+                space, its_core, partition, partitions, low, nbytes, _ = region
+                if space == "HBM" or its_core != core:
+                    continue  # where a tile of the other core begins and ends, its own words know
+                found = begins.get((owner, space, partition, low))
+                if found is not None and (behind := bisect_right(found[0], pc)):
+                    last, lanes, room = found[1][behind - 1]
+                    if last >= pc and partitions <= lanes and nbytes <= room:
+                        continue  # it begins with a tile in use, as nearly all do
+                near = self._all(core, owner).near(pc)
+                if not _holds(near, pc, region) and _used(near, pc):
+                    return False
+        self._sound.add(place)
+        return True
 
     def _all(self, core: int, engine: str) -> _Lives:
         """Return all tiles that an engine uses."""
@@ -180,7 +192,7 @@ class Tiles:
         )
 
 
-def _holds(near: list[_Lived], pc: int, region: Region) -> bool:
+def _holds(near: list[_Lived], pc: int, region: RegionParts) -> bool:
     """Return whether a region lies in a tile in use at a word."""
     space, _, first, partitions, low, nbytes, _ = region
     behind, high = first + partitions, low + nbytes

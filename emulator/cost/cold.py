@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from emulator.cost.figures import figure
+from emulator.cost.figures import picoseconds
 from emulator.cost.model import Chip
 from formats.named_tuple import NamedTuple
 
@@ -49,17 +49,19 @@ class ColdState(NamedTuple):
 class Cold:
     """How often each engine of a core has done what takes longer the first times; picoseconds."""
 
-    __slots__ = ("_behind_ps", "_more", "_rows", "_shown", "_times")
-    NOT_STATE: ClassVar = dict.fromkeys(("_behind_ps", "_more", "_shown"), "figures of the chip")
+    __slots__ = ("_behind_ps", "_left", "_more", "_rows", "_shown", "_times")
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("_behind_ps", "_more", "_shown"), "figures of the chip"),
+        "_left": "derived from how often",
+    }
 
     def __init__(self, chip: Chip) -> None:
-        def ps(names: Sequence[str]) -> tuple[int, ...]:
-            return tuple(round(figure(name, chip.target) * 1000) for name in names)
-
-        self._more = {part: more for part, names in _FIGURES.items() if any(more := ps(names))}
-        self._shown = ps(_SHOWN)
+        target = chip.target
+        self._more = {part: more for part, names in _FIGURES.items() if any(more := picoseconds(names, target))}
+        self._shown = picoseconds(_SHOWN, target)
         self._times: dict[Part, int] = {}
-        (self._behind_ps,) = ps(("generate_behind",))
+        self._left = set(self._more)  # parts that still take longer the next time
+        (self._behind_ps,) = picoseconds(("generate_behind",), target)
         self._rows: dict[str, tuple[int, int]] = {}
 
     def parts(self, engine: str, names: Sequence[str]) -> tuple[Part, ...]:
@@ -69,25 +71,32 @@ class Cold:
 
     def take(self, parts: Sequence[Part], now: int, interval: int) -> tuple[int, int | None]:
         """Count a word of such parts that issues; return how much longer it takes, and what profiles show of it."""
-        longer, shown = 0, None
+        longer, shown, left = 0, None, self._left
         for part in parts:
             engine, name = part
             if name == GENERATE:
-                before, until = self._rows.get(engine, (-1, now))
-                row = before + 1 if until >= now else 0
+                held = self._rows.get(engine)
+                row = 0 if held is None or held[1] < now else held[0] + 1
                 if engine == "Pool":
-                    shown = self._shown[min(row, len(self._shown) - 1)]
+                    shown = self._shown[row] if row < len(self._shown) else self._shown[-1]
                 elif row:
                     longer += self._behind_ps
-            if part == ("Pool", PAUSE) and ("Pool", DOORBELL) not in self._times:
-                continue  # where GpSimd makes descriptors, pauses take as long from the first on
-            more, times = self._more.get(part, ()), self._times.get(part, 0)
-            if times < len(more):
-                longer += more[times]
-                self._times[part] = times + 1
-            if name == GENERATE:
+                if part in left:
+                    longer += self._first(part)
                 self._rows[engine] = row, now + interval + longer + _BEHIND_PS[engine]
+            elif part in left:
+                if name == PAUSE and engine == "Pool" and ("Pool", DOORBELL) not in self._times:
+                    continue  # where GpSimd makes descriptors, pauses take as long from the first on
+                longer += self._first(part)
         return longer, shown
+
+    def _first(self, part: Part) -> int:
+        """Count a part that takes longer this time; return how much."""
+        more, times = self._more[part], self._times.get(part, 0)
+        self._times[part] = times + 1
+        if times + 1 == len(more):
+            self._left.discard(part)
+        return more[times]
 
     def snapshot(self) -> ColdState:
         """Return the state as a value, for `restore`."""
@@ -96,3 +105,4 @@ class Cold:
     def restore(self, state: ColdState) -> None:
         """Return to a state that `snapshot` gave."""
         self._times, self._rows = dict(state.times), dict(state.rows)
+        self._left = {part for part, more in self._more.items() if self._times.get(part, 0) < len(more)}

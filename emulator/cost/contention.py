@@ -25,33 +25,36 @@ _BANKS = 8
 _SBUF = _BANKS  # the port of SBUF that Vector and GpSimd share, behind those of PSUM's banks
 
 
-class Claim(NamedTuple):
+class Claim:
     """What a word needs: `ports` for `work_ps`, or the array of the Tensor engine; `weights` loads it.
 
     `read_ps` is how long strided weights take to read; `cold` is what takes longer the first times.
     """
 
-    ports: tuple[int, ...]
-    work_ps: int
-    array: bool
-    weights: bool = False
-    read_ps: int = 0
-    cold: tuple[Part, ...] = ()
+    __slots__ = ("array", "cold", "ports", "read_ps", "weights", "work_ps")
+
+    def __init__(
+        self,
+        ports: tuple[int, ...],
+        work_ps: int,
+        array: bool,
+        weights: bool = False,
+        read_ps: int = 0,
+        cold: tuple[Part, ...] = (),
+    ) -> None:
+        self.ports, self.work_ps, self.array = ports, work_ps, array
+        self.weights, self.read_ps, self.cold = weights, read_ps, cold
 
     def scaled(self, interval: int, of: int) -> Claim | None:
         """Return the claim of a word that another cost makes take `interval` instead of `of`; None without work."""
         work, read = (each * interval // of if of else each for each in (self.work_ps, self.read_ps))
         if not work and not ((self.weights or self.cold) and interval):
             return None
-        return self._replace(work_ps=work, read_ps=read)
+        return Claim(self.ports, work, self.array, self.weights, read, self.cold)
 
 
-class Grant(NamedTuple):
-    """When the last word that asked for ports had them, for whoever looks for causes."""
-
-    ports: tuple[int, ...]
-    start_ps: int
-    end_ps: int
+Grant = tuple[tuple[int, ...], int, int]
+"""Ports, and from when until when the last word that asked for some had them, for whoever looks for causes."""
 
 
 class ContentionState(NamedTuple):
@@ -107,29 +110,26 @@ class Contention:
 
         `queues_next` tells of a matmul that another follows, which waits for its turn.
         """
-        ports, work, multiplies, loads, read, cold = claim
-        if loads:
-            return self.array.load(work, read, now)
-        if multiplies:
-            return self.array.multiply(work, now, queues_next)
-        if cold:
-            longer, shown = self.cold.take(cold, now, interval)
+        if claim.array:
+            if claim.weights:
+                return self.array.load(claim.work_ps, claim.read_ps, now)
+            return self.array.multiply(claim.work_ps, now, queues_next)
+        if claim.cold:
+            longer, shown = self.cold.take(claim.cold, now, interval)
             if shown is not None:
                 self.own_end_ps = now + shown
             elif longer:
                 self.own_end_ps = now + latency + longer
             return interval + longer, latency + longer
-        wait = 0
-        if ports:
-            free = self._free
-            for port in ports:
-                if free[port] - now > wait:
-                    wait = free[port] - now
-            until = now + wait + work
-            for port in ports:
-                free[port] = until
-            self.granted = tuple.__new__(Grant, (ports, now + wait, until))
-        return interval + wait, latency + wait
+        start, ports, free = now, claim.ports, self._free
+        for port in ports:
+            if free[port] > start:
+                start = free[port]
+        until = start + claim.work_ps
+        for port in ports:
+            free[port] = until
+        self.granted = ports, start, until
+        return interval + start - now, latency + start - now
 
     def snapshot(self) -> ContentionState:
         """Return the state as a value, for `restore`."""

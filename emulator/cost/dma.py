@@ -7,7 +7,7 @@ from functools import cache
 from formats.errors import UnsupportedError
 from formats.named_tuple import NamedTuple
 
-__all__ = ["FIGURES", "UNIT", "DmaCosts", "Figure", "dma_costs"]
+__all__ = ["FIGURES", "MAKERS", "UNIT", "DmaCosts", "Figure", "dma_costs"]
 
 
 class Figure(NamedTuple):
@@ -23,6 +23,7 @@ class Figure(NamedTuple):
 
 _V2, _V3, _V4 = ("trn1", "inf2"), ("trn2",), ("trn3",)
 _V23, _V24, _V34, _ALL = _V2 + _V3, _V2 + _V4, _V3 + _V4, _V2 + _V3 + _V4
+MAKERS = ("hardware", "software", "prebuilt")  # of descriptors, as `DmaCosts.start_ps` has them
 _MEMORY_WORD = 4  # bytes below which a run is `shorter_copy`: 2 and 4 were captured
 
 FIGURES: tuple[Figure, ...] = (
@@ -195,6 +196,11 @@ class DmaCosts(NamedTuple):
             return self.prebuilt_start_ps
         start = self.start_write_ps if writes_hbm else self.start_read_ps
         return start + self.software_ps if maker == "software" else start
+
+    @property
+    def soonest_ps(self) -> int:
+        """Return the least time from a trigger to the first data, of any transfer."""
+        return min(self.start_ps(writes, maker) for writes in (False, True) for maker in MAKERS)
 
     def stagger_ps(self, writes_hbm: bool = False, cold: bool = False) -> int:
         """Return how much later each engine starts than the one before it; `cold`: first in rings made at load time."""

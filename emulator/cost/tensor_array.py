@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from emulator.cost.figures import figure
+from emulator.cost.figures import figure, picoseconds
 from emulator.cost.model import Chip
 from formats.named_tuple import NamedTuple
 
@@ -22,6 +22,11 @@ __all__ = ["TensorArray", "TensorArrayState"]
 
 _LIMITED_GHZ = 1.2  # the unit of `throttle_window`
 _PHASES = 16  # windows that end one after the other; with 8 or 32 captures come out alike
+# fmt: off
+_FIGURES = ("matmul_head", "matmul_latency", "load_weights_latency", "load_strided_latency", "load_weights_exposed",
+            "load_behind", "load_read_ahead", "weights_switch")
+_THROTTLED = ("throttle_latency", "load_weights_throttled")
+# fmt: on
 
 
 class TensorArrayState(NamedTuple):
@@ -54,14 +59,10 @@ class TensorArray:
     }  # fmt: skip
 
     def __init__(self, chip: Chip, throttle: bool) -> None:
-        def ps(name: str) -> int:
-            return round(figure(name, chip.target) * 1000)
-
-        self._head, self._tail = ps("matmul_head"), ps("matmul_latency") - ps("matmul_head")
-        self._lead, self._strided = ps("load_weights_latency"), ps("load_strided_latency")
+        (self._head, latency, self._lead, self._strided, self._exposed, self._behind, self._ahead,
+         self._switch) = picoseconds(_FIGURES, chip.target)  # fmt: skip
+        self._tail = latency - self._head
         self._lead_slow, self._late, self._factor = self._lead, 0, 1.0
-        self._exposed, self._behind, self._ahead = ps("load_weights_exposed"), ps("load_behind"), ps("load_read_ahead")
-        self._switch = ps("weights_switch")
         self._least = round(figure("minimum_interval", chip.target) / chip.clock_ghz("PE") * 1000)
         # When the weights loaded last are there, the last matmul's data began to enter, the next one's can, and the
         # weights read last had left the memory.
@@ -79,14 +80,18 @@ class TensorArray:
             self._slot = round(window / _PHASES)
             self._needed = round(window * figure("throttle_share", chip.target))
             self._factor = figure("throttle_factor", chip.target)
-            self._late, self._lead_slow = ps("throttle_latency"), ps("load_weights_throttled")
+            self._late, self._lead_slow = picoseconds(_THROTTLED, chip.target)
 
     def load(self, work: int, read: int, now: int) -> tuple[int, int]:
         """Return interval and latency of a load that issues: `work` at full clock, `read` from memory where strided."""
-        self._pass_windows(now)
-        work = self._stretched(work)
-        lead = self._lead_slow if self._slow else self._lead
-        ready = max(now + lead, self._entry) + work
+        if now >= self._slot_end and self.throttle:
+            self._pass_windows(now)
+        ready = now + self._lead
+        if self._slow:
+            work, ready = round(work * self._factor), now + self._lead_slow
+        if ready < self._entry:
+            ready = self._entry
+        ready += work
         if read:
             self._read = max(now, self._read) + read
             ready = max(ready, self._read + self._strided)
@@ -94,26 +99,38 @@ class TensorArray:
         if not self._slow and self._free > now:
             self._free += self._switch
         # What comes next is a matmul as a rule: it is taken when its turn is near, not before.
-        behind = self._behind if read and now < self._entry else 0
-        return max(self._exposed, self._turn(now), behind), ready - now
+        interval = self._turn(now)
+        if interval < self._exposed:
+            interval = self._exposed
+        if read and now < self._entry and interval < self._behind:
+            interval = self._behind
+        return interval, ready - now
 
     def multiply(self, work: int, now: int, queues_next: bool) -> tuple[int, int]:
         """Return interval and latency of a matmul that issues: `work` at full clock; `queues_next`: another follows."""
-        self._pass_windows(now)
-        full, work = work, self._stretched(work)
-        self._entry = entry = max(now + self._head, self._weights, self._free)
-        self._free = entry + work
-        if self.throttle and work:
-            self._enters.append((entry, self._free, full))
+        if now >= self._slot_end and self.throttle:
+            self._pass_windows(now)
+        full = work
+        if self._slow:
+            work = round(work * self._factor)
+        entry = now + self._head
+        if entry < self._weights:
+            entry = self._weights
+        if entry < self._free:
+            entry = self._free
+        self._entry = entry
+        self._free = free = entry + work
+        if work and self.throttle:
+            self._enters.append((entry, free, full))
         if queues_next:
-            interval = max(self._least, self._turn(now))
+            interval, least = self._turn(now), self._least
         else:
             # The load behind is taken when it can do something: when the memory is about to be free for its weights, or
             # the data of this matmul about to enter.
             late = self._late if self._slow else 0
             turn = self._read - self._ahead if self._read > now else entry - self._head - late
-            interval = max(self._exposed, turn - now)
-        return interval, self._free + self._tail - now
+            interval, least = turn - now, self._exposed
+        return max(least, interval), free + self._tail - now
 
     def is_busy_until(self, time_ps: int) -> bool:
         """Return whether matmuls that were issued still enter at a time."""
@@ -123,20 +140,27 @@ class TensorArray:
         """Return how long from now on a matmul is not taken because others are in front of it."""
         return self._free - self._head - (self._late if self._slow else 0) - now
 
-    def _stretched(self, work: int) -> int:
-        return round(work * self._factor) if self._slow else work
-
     def _pass_windows(self, now: int) -> None:
         """Let the windows that have ended decide the clock: it is fast where more than half of them had enough use."""
-        if not self.throttle or now < self._slot_end:
-            return
         enters, used, enough = self._enters, self._used, self._enough
-        while (end := self._slot_end) <= now:
-            if not enters and now >= end + 2 * _PHASES * self._slot:
-                # Two windows without use leave nothing of what was before.
-                used[:], enough[:] = [0] * _PHASES, [False] * _PHASES
-                self._slot_end = now + self._slot
-                break
+        end, slot, needed, total = self._slot_end, self._slot, self._needed, sum(used)
+        while end <= now:
+            if not enters:
+                if now >= end + 2 * _PHASES * slot:
+                    # Two windows without use leave nothing of what was before.
+                    used[:], enough[:] = [0] * _PHASES, [False] * _PHASES
+                    end = now + slot
+                    break
+                slots = 1 + (now - end) // slot
+                if total or True in enough:
+                    slots = min(slots, _PHASES)
+                    for gone in used[:slots]:
+                        total -= gone
+                        enough.append(total >= needed)
+                    used += [0] * slots
+                    del used[:slots], enough[:slots]
+                end += slots * slot
+                continue
             entered = 0
             while enters and (first := enters[0])[0] < end:
                 start, through, full = first
@@ -146,10 +170,13 @@ class TensorArray:
                     enters[0] = end, through, full - here
                     break
                 del enters[0]
-            used[:] = *used[1:], entered
-            enough[:] = *enough[1:], sum(used) >= self._needed
-            self._slot_end = end + self._slot
-        self._slow = 2 * sum(enough) <= _PHASES
+            total += entered - used[0]
+            del used[0], enough[0]
+            used.append(entered)
+            enough.append(total >= needed)
+            end += slot
+        self._slot_end = end
+        self._slow = 2 * enough.count(True) <= _PHASES
 
     def snapshot(self) -> TensorArrayState:
         """Return the state as a value, for `restore`."""

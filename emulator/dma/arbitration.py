@@ -6,34 +6,28 @@ taken back to before that work is ready, and no further.
 
 Engines that are given the same work, each a little later than the one before it, share a plan: a time in it is `at_ps`
 on engine 0 and `step_ps` more on each further one. Where a comparison comes out differently on two of them, `Apart`
-says from which engine on; `emulator.dma.engines` cuts the plan there, and joins plans that come to be alike again.
+says from which engine on (`emulator.dma.abreast`); `emulator.dma.engines` cuts the plan there, and joins plans that are
+alike again.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from itertools import accumulate, islice
 from typing import ClassVar
 
-from emulator.dma.work import Apart, Head, Piece, PlanState, Run, Time, joined, within
-from formats.named_tuple import NamedTuple
+from emulator.dma.abreast import Abreast
+from emulator.dma.work import Head, Lane, Piece, PlanState, Point, Run, Time, joined, within
 from formats.neuron_core import DMA_RINGS
 
 __all__ = ["Plan"]
 
 _SERVED = 32  # runs of a ring that may be kept after they were served, so that few calls delete many
+_LONG_AGO: Time = (0, 0)
+_made = tuple.__new__  # a named tuple in half the time
 
 
-class _Point(NamedTuple):
-    """An engine when it has finished a transfer: when, the ring it served last, work done and left by then."""
-
-    time: Time
-    last_ring: int
-    served_ps: int
-    heads: dict[int, Head]  # never changed: plans share points
-    transfer: int
-
-
-class Plan:
+class Plan(Abreast):
     """When engines `first` to `last` serve what they were given; `spans` of transfers as far as they are worked out.
 
     `busy_ps` is how long what each was given moves data.
@@ -42,74 +36,34 @@ class Plan:
     __slots__ = (
         "_behind",
         "_bound_ps",
-        "_ended",
-        "_given_ps",
         "_heads",
+        "_lanes",
         "_last_ring",
         "_latest",
         "_points",
-        "_runs",
-        "_served_ps",
-        "_starts",
         "_state",
         "_time",
         "busy_ps",
-        "first",
-        "last",
         "spans",
     )
-    NOT_STATE: ClassVar = dict.fromkeys(
-        ("_behind", "_starts", "_given_ps", "_points", "_served_ps", "_state"), "derived from the state"
-    )
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("_behind", "_points", "_state"), "derived from the state"),
+        "_lanes": "in runs and ended",
+    }
 
     def __init__(self, first: int = 0, last: int = 0, time_ps: int = 0, last_ring: int = DMA_RINGS - 1) -> None:
-        self.first, self.last = first, last
+        super().__init__(first, last)
         self.busy_ps = 0
-        self._runs: dict[int, list[Run]] = {}  # by ring, from run number `_starts` on
-        self._starts: dict[int, int] = {}
-        self._ended: dict[int, Time] = {}  # when a ring has run empty
+        self._lanes: dict[int, Lane] = {}  # by ring
         self._heads: dict[int, Head] = {}
         self._time: Time = (time_ps, 0)
         self._last_ring = last_ring
-        self._given_ps = self._served_ps = 0
         self._latest: Time = (0, 0)  # a run that is ready as late as any, where all engines agree on it
         self._bound_ps = 0  # all are served at the latest
         self.spans: dict[int, tuple[Piece, ...]] = {}
-        self._points: deque[_Point] = deque([_Point(self._time, last_ring, 0, {}, -1)])
+        self._points: deque[Point] = deque([Point(self._time, last_ring, {}, -1)])
         self._state: PlanState | None = None
         self._behind = False  # restored: callers may know spans that have not been worked out here
-
-    # --- times on several engines ------------------------------------------------------------------------------------
-
-    def _is_over(self, at_ps: int, step_ps: int, other_ps: int, other_step_ps: int) -> bool:
-        """Return whether a time is at another or past it, on all engines; Apart where they differ."""
-        first, last, slope = self.first, self.last, step_ps - other_step_ps
-        ahead = at_ps - other_ps
-        over = ahead + slope * first >= 0
-        if over != (ahead + slope * last >= 0):
-            raise Apart(next(one for one in range(first, last + 1) if (ahead + slope * one >= 0) != over))
-        return over
-
-    def _is_same(self, one: Run, other: Run) -> bool:
-        """Return whether two runs are ready at the same time, on all engines; Apart where they differ."""
-        ahead, slope = one.ready_ps - other.ready_ps, one.step_ps - other.step_ps
-        if not slope:
-            return not ahead
-        first, last = self.first, self.last
-        same = ahead + slope * first == 0
-        for engine in range(first, last + 1):
-            if (ahead + slope * engine == 0) != same:
-                raise Apart(engine)
-        return same
-
-    def _parts(self, most: int, gap_ps: int, slope: int, each_ps: int) -> int:
-        """Return the whole parts of a gap, at most so many, on all engines; Apart where they differ."""
-        parts = min(most, (gap_ps + slope * self.first) // each_ps)
-        if slope and min(most, (gap_ps + slope * self.last) // each_ps) != parts:
-            for engine in range(self.first, self.last + 1):
-                if min(most, (gap_ps + slope * engine) // each_ps) != parts:
-                    raise Apart(engine)
-        return parts
 
     # --- work --------------------------------------------------------------------------------------------------------
 
@@ -138,53 +92,63 @@ class Plan:
     def _add(self, run: Run, took: int, now_ps: int) -> bool:
         self._state = None
         behind, self._behind = self._behind, False
-        points, ring, ready, step = self._points, run.ring, run.ready_ps, run.step_ps
-        first, last = self.first, self.last
-        self._pass_by(now_ps)
-        runs = self._runs.get(ring)
-        if runs is None:
-            runs, self._starts[ring] = self._runs.setdefault(ring, []), 0
-        elif len(runs) > _SERVED:
-            head = points[0].heads.get(ring)
-            served = len(runs) if head is None else head[0] - self._starts[ring]
-            if served > _SERVED:
-                del runs[:served]
-                self._starts[ring] += served
-        runs.append(run)
-        self._given_ps += took
+        points, lanes, first, last = self._points, self._lanes, self.first, self.last
+        _, ring, ready, _, _, _, fill, step = run
+        if len(points) > 1 and points[1].time[0] < now_ps:
+            self._pass_by(now_ps)
+        lane = lanes.get(ring)
+        if lane is None:
+            lane = lanes[ring] = Lane()
+        elif not len(lane.runs) % _SERVED:
+            self._trim(ring, lane)
+        sums, begin, final = lane.sums, ready + step * first, ready + step * last
+        lane.runs.append(run)
+        sums.append(sums[-1] + took if sums else took)
         at, further = self._latest
-        if ready + step * first >= at + further * first and ready + step * last >= at + further * last:
+        if begin >= at + further * first and final >= at + further * last:
             self._latest = ready, step
-        latest_ps = ready + step * (last if step > 0 else first)
+        latest_ps = final if step > 0 else begin
         if latest_ps > self._bound_ps:
             self._bound_ps = latest_ps
-        self._bound_ps += took + run.fill_ps
+        self._bound_ps += took + fill
         if ring in self._heads:
             return behind
-        added: Head = (
-            self._starts[ring] + len(runs) - 1,
-            run.packets,
-            self._counts(self._ended.get(ring, (0, 0)), run),
-        )
-        self._heads[ring] = added
-        for index in range(len(points) - 1, -1, -1):
-            point = points[index]
-            if ring in point.heads:
-                break
-            points[index] = point._replace(heads={**point.heads, ring: added})
         at, further = self._time
-        if at + further * first < ready + step * first and at + further * last < ready + step * last:
+        if at + further * first < begin and at + further * last < final:
+            self._heads[ring] = self._head(lane, len(lane.ends))
             return behind
-        if len(points) == 1:
-            self._go_back()  # from turns towards a transfer that some of the engines had not finished
-            return behind
+        # Back to when the ring ran empty, and where the run is ready later, to the last point before that.
+        moved = False
         while len(points) > 1:
-            at, further = points[-1].time
-            if at + further * first < ready + step * first and at + further * last < ready + step * last:
+            point = points[-1]
+            if point.last_ring == ring:
                 break
-            self.spans.pop(points.pop().transfer, None)
-        self._go_back()
-        return True
+            at, further = point.time
+            if at + further * first < begin and at + further * last < final:
+                break
+            points.pop()
+            lanes[point.last_ring].ends.pop()
+            moved = True
+            self.spans.pop(point.transfer, None)
+        self._go_back()  # also from turns towards a transfer that some of the engines had not finished
+        return moved or behind
+
+    def _head(self, lane: Lane, index: int) -> Head:
+        """Return the head of a ring of which nothing is under way."""
+        run = lane.runs[index]
+        at, step = time = lane.ends[index - 1] if index else lane.before
+        at -= run.ready_ps
+        step -= run.step_ps
+        if at + step * self.first <= 0 and at + step * self.last <= 0:
+            time = _LONG_AGO  # of no account: it is ready later
+        return lane.start + index, run.packets, time
+
+    def _trim(self, ring: int, lane: Lane) -> None:
+        """Forget runs of a ring that nothing goes back to."""
+        served = len(lane.ends) - sum([point.last_ring == ring for point in self._points])
+        if served > _SERVED:
+            lane.start, lane.before = lane.start + served, lane.ends[served - 1]
+            del lane.runs[:served], lane.ends[:served], lane.sums[:served]
 
     def _pass_by(self, now_ps: int) -> None:
         """Drop the points that nothing takes the plan back to: what comes is ready now or later."""
@@ -195,15 +159,17 @@ class Plan:
                 break
             points.popleft()
 
-    def _counts(self, before: Time, run: Run) -> Time:
-        """Return when the run before another ended, (0, 0) where that is of no account, since it is ready later."""
-        at, step = before[0] - run.ready_ps, before[1] - run.step_ps
-        return before if at + step * self.first > 0 or at + step * self.last > 0 else (0, 0)
-
     def _go_back(self) -> None:
-        point = self._points[-1]
-        self._time, self._last_ring, self._served_ps = point.time, point.last_ring, point.served_ps
-        self._heads = dict(point.heads)
+        """Stand at the last point, with what was given since."""
+        self._time, self._last_ring, heads, _ = self._points[-1]
+        self._heads = heads = heads.copy()
+        for ring, lane in self._lanes.items():
+            if ring not in heads and len(lane.ends) < len(lane.runs):
+                heads[ring] = self._head(lane, len(lane.ends))
+
+    def _run(self, ring: int, number: int) -> Run:
+        lane = self._lanes[ring]
+        return lane.runs[number - lane.start]
 
     def _is_over_before(self, at_ps: int, step_ps: int) -> bool:
         """Return whether all that was given is served before a time."""
@@ -215,13 +181,19 @@ class Plan:
         if latest + further * first >= begin and latest + further * last >= end:
             return False
         time, further = self._time
-        time += self._given_ps - self._served_ps
+        if time + further * first >= begin and time + further * last >= end:
+            return False
+        for ring, (number, packets, _) in self._heads.items():
+            lane = self._lanes[ring]
+            index = number - lane.start
+            run = lane.runs[index]
+            time += lane.sums[-1] - lane.sums[index] + run.packet_ps * (packets - 1) + run.last_ps
         if time + further * first >= begin and time + further * last >= end:
             return False
         self.work_out()
         time, further = self._time
         self._bound_ps = time + further * (last if further > 0 else first)
-        return not self._is_over(time, further, at_ps, step_ps)
+        return not self.is_over(time, further, at_ps, step_ps)
 
     def pieces(self, transfer: int) -> tuple[Piece, ...]:
         """Return when a transfer begins and ends."""
@@ -233,8 +205,8 @@ class Plan:
 
     def work_out(self, transfer: int | None = None) -> None:
         """Plan until a transfer has ended, or everything; what collectives carry has numbers below 0."""
-        heads, spans, all_runs, starts = self._heads, self.spans, self._runs, self._starts
-        first, last, points = self.first, self.last, self._points
+        heads, spans, lanes, points = self._heads, self.spans, self._lanes, self._points
+        first, last = self.first, self.last
         while heads and transfer not in spans:
             count = len(heads)
             if count == 1:
@@ -242,63 +214,75 @@ class Plan:
             else:
                 ring = self._take_two_turns() if count == 2 else self._take_turns()
             number, packets, before = heads[ring]
-            runs, start = all_runs[ring], starts[ring]
-            done, _, ready, _, packet, took, fill, further = runs[number - start]
+            lane = lanes[ring]
+            runs, index = lane.runs, number - lane.start
+            done, _, ready, _, packet, took, fill, further = runs[index]
             # All rings but this one stand: it is alone, or has its last packet left.
             at, step = self._time
-            if not (at >= ready if step == further else self._is_over(at, step, ready, further)):
+            ahead, slope = at - ready, step - further
+            is_early = ahead + slope * first < 0 or ahead + slope * last < 0
+            if is_early and not self.is_over(at, step, ready, further):
                 at, step = ready + fill, further
             if packets > 1:
                 took += packet * (packets - 1)
-            self._time = time = at + took, step
-            self._served_ps = served = self._served_ps + took
+            at += took
+            self._time = time = at, step
             self._last_ring = ring
-            spans[done] = (Piece(first, last, (ready, further), before, time),)
-            number += 1
-            if number - start < len(runs):
-                following = runs[number - start]
-                heads[ring] = number, following[3], self._counts(time, following)
+            lane.ends.append(time)
+            spans[done] = (_made(Piece, (first, last, (ready, further), before, time)),)
+            if index + 1 < len(runs):
+                _, _, ready, left, _, _, _, further = runs[index + 1]
+                # Where it is ready later, when this one ends is of no account.
+                ahead, slope = at - ready, step - further
+                is_late = ahead + slope * first > 0 or ahead + slope * last > 0
+                heads[ring] = number + 1, left, time if is_late else _LONG_AGO
             else:
                 del heads[ring]
-                self._ended[ring] = time
-            points.append(_Point(time, ring, served, heads.copy(), done))
+            points.append(_made(Point, (time, ring, heads.copy(), done)))
 
     def _take_two_turns(self) -> int:
         """Do as `_take_turns` for two rings, which there are nearly always."""
-        heads, runs, starts = self._heads, self._runs, self._starts
+        heads, lanes = self._heads, self._lanes
         (one, (number, left, _)), (other, (its_number, its_left, _)) = heads.items()
-        mine, its = runs[one][number - starts[one]], runs[other][its_number - starts[other]]
+        lane, its_lane = lanes[one], lanes[other]
+        mine, its = lane.runs[number - lane.start], its_lane.runs[its_number - its_lane.start]
         _, _, my_ready, _, my_packet, _, my_fill, my_step = mine
         _, _, its_ready, _, its_packet, _, its_fill, its_step = its
         at, step = self._time
-        last_ring, served_ps = self._last_ring, self._served_ps
-        is_over = self._is_over
+        last_ring, first, last = self._last_ring, self.first, self.last
+        is_over = self.is_over
         while True:
-            i_am = at >= my_ready if step == my_step else is_over(at, step, my_ready, my_step)
-            it_is = at >= its_ready if step == its_step else is_over(at, step, its_ready, its_step)
+            ahead, slope = at - my_ready, step - my_step
+            i_am = ahead + slope * first >= 0
+            if i_am != (ahead + slope * last >= 0):
+                is_over(at, step, my_ready, my_step)
+            ahead, slope = at - its_ready, step - its_step
+            it_is = ahead + slope * first >= 0
+            if it_is != (ahead + slope * last >= 0):
+                is_over(at, step, its_ready, its_step)
             if i_am and it_is:
-                rounds, length = min(left, its_left) - 1, my_packet + its_packet
-                if rounds > 0:
-                    left -= rounds
-                    its_left -= rounds
-                    at += rounds * length
-                    served_ps += rounds * length
+                # In turns until one has its last packet left, which it has in its next turn.
+                rounds = min(left, its_left) - 1
+                left -= rounds
+                its_left -= rounds
+                at += rounds * (my_packet + its_packet)
                 if (one - last_ring - 1) % DMA_RINGS < (other - last_ring - 1) % DMA_RINGS:
-                    if left == 1:
-                        ring = one
-                        break
-                    left -= 1
-                    took, last_ring = my_packet, one
+                    ring = one
+                    if left > 1:
+                        left -= 1
+                        at += my_packet
+                        last_ring, ring = one, other
                 else:
-                    if its_left == 1:
-                        ring = other
-                        break
-                    its_left -= 1
-                    took, last_ring = its_packet, other
-            elif i_am:
+                    ring = other
+                    if its_left > 1:
+                        its_left -= 1
+                        at += its_packet
+                        last_ring, ring = other, one
+                break
+            if i_am:
                 count = left
                 if my_packet:
-                    count = self._parts(left, its_ready - at + my_packet - 1, its_step - step, my_packet)
+                    count = self.parts(left, its_ready - at + my_packet - 1, its_step - step, my_packet)
                 if count == left:
                     ring = one
                     break
@@ -307,7 +291,7 @@ class Plan:
             elif it_is:
                 count = its_left
                 if its_packet:
-                    count = self._parts(its_left, my_ready - at + its_packet - 1, my_step - step, its_packet)
+                    count = self.parts(its_left, my_ready - at + its_packet - 1, my_step - step, its_packet)
                 if count == its_left:
                     ring = other
                     break
@@ -316,7 +300,7 @@ class Plan:
             else:
                 # Neither: the one that is ready first begins, and where both are, the one whose turn it is.
                 later = its if not is_over(its_ready, its_step, my_ready, my_step) else mine
-                i_am, it_is = self._is_same(mine, later), self._is_same(its, later)
+                i_am, it_is = self.is_same(mine, later), self.is_same(its, later)
                 if i_am and it_is:
                     i_am = (one - last_ring - 1) % DMA_RINGS < (other - last_ring - 1) % DMA_RINGS
                 if i_am:
@@ -334,66 +318,88 @@ class Plan:
                     took, last_ring = its_packet, other
                     at, step = later.ready_ps + its_fill, later.step_ps
             at += took
-            served_ps += took
         heads[one] = number, left, heads[one][2]
         heads[other] = its_number, its_left, heads[other][2]
-        self._time, self._last_ring, self._served_ps = (at, step), last_ring, served_ps
+        self._time, self._last_ring = (at, step), last_ring
         return ring
 
     def _take_turns(self) -> int:
         """Serve several rings until one of them has its turn with its last packet; return that ring."""
-        heads, runs, numbers = self._heads, self._runs, self._starts
-        work = [(ring, runs[ring][number - numbers[ring]]) for ring, (number, _, _) in heads.items()]
-        packets = {ring: head[1] for ring, head in heads.items()}
+        heads, lanes, first, last = self._heads, self._lanes, self.first, self.last
         at, step = self._time
-        last_ring, served_ps = self._last_ring, self._served_ps
+        last_ring = self._last_ring
+        work: list[tuple[int, Run]] = []
+        packets: dict[int, int] = {}
+        for ring, (number, left, _) in heads.items():
+            lane = lanes[ring]
+            work.append((ring, lane.runs[number - lane.start]))
+            packets[ring] = left
         while True:
-            ready, later = [], None
+            ready, later, length, least, nearest = [], None, 0, 0, DMA_RINGS
+            begins = slope = 0
             for pair in work:
-                run = pair[1]
-                if at >= run.ready_ps if step == run.step_ps else self._is_over(at, step, run.ready_ps, run.step_ps):
+                ring, (_, _, begin, _, each, _, _, further) = pair
+                ahead, behind = at - begin, step - further
+                is_ready = ahead + behind * first >= 0
+                if is_ready != (ahead + behind * last >= 0):
+                    self.is_over(at, step, begin, further)  # which raises Apart
+                if is_ready:
                     ready.append(pair)
-                elif later is None or not self._is_over(run.ready_ps, run.step_ps, later.ready_ps, later.step_ps):
-                    later = run
+                    length += each
+                    left = packets[ring]
+                    if left < least or not least:
+                        least = left
+                    turn = (ring - last_ring - 1) % DMA_RINGS
+                    if turn < nearest:
+                        nearest, chosen = turn, pair
+                elif later is None:
+                    later, begins, slope = pair[1], begin, further
+                else:
+                    ahead, behind = begin - begins, further - slope
+                    is_later = ahead + behind * first >= 0
+                    if is_later != (ahead + behind * last >= 0):
+                        self.is_over(begin, further, begins, slope)
+                    if not is_later:
+                        later, begins, slope = pair[1], begin, further
             fill_ps = 0
             if not ready:
                 assert later is not None  # of rings that are not ready one is next
-                ready = [pair for pair in work if self._is_same(pair[1], later)]
-                ring, run = _next(ready, last_ring)
+                for pair in work:
+                    if pair[1] is later or self.is_same(pair[1], later):
+                        turn = (pair[0] - last_ring - 1) % DMA_RINGS
+                        if turn < nearest:
+                            nearest, chosen = turn, pair
+                ring, run = chosen
                 if packets[ring] == 1:
                     break  # it gets ready, and fills the pipe, with this packet
-                at, step, fill_ps, count = later.ready_ps, later.step_ps, run.fill_ps, 1
+                at, step, fill_ps, count = begins, slope, run.fill_ps, 1
             elif len(ready) == 1:
-                ring, run = ready[0]
-                count, each = packets[ring], run.packet_ps
+                ring, run = chosen
+                count, each = least, run.packet_ps
                 if later is not None and each:
-                    count = self._parts(count, later.ready_ps - at + each - 1, later.step_ps - step, each)
-                if count == packets[ring]:
+                    count = self.parts(count, begins - at + each - 1, slope - step, each)
+                if count == least:
                     break
             else:
-                rounds = min([packets[one] for one, _ in ready]) - 1
-                length = sum([run.packet_ps for _, run in ready])
-                if later is not None and length:
-                    rounds = self._parts(rounds, later.ready_ps - at, later.step_ps - step, length)
-                if rounds > 0:
-                    for one, _ in ready:
-                        packets[one] -= rounds
+                rounds = least - 1
+                if later is not None and length and rounds:
+                    rounds = self.parts(rounds, begins - at, slope - step, length)
+                if rounds:
+                    for ring, _ in ready:
+                        packets[ring] -= rounds
                     at += rounds * length
-                    served_ps += rounds * length
                     continue
-                ring, run = _next(ready, last_ring)
+                ring, run = chosen
                 count = 1
                 if packets[ring] == 1:
                     break
-            took = count * run.packet_ps
             packets[ring] -= count
-            at += took + fill_ps
-            served_ps += took
+            at += count * run.packet_ps + fill_ps
             last_ring = ring
         for one, left in packets.items():
             number, _, before = heads[one]
             heads[one] = number, left, before
-        self._time, self._last_ring, self._served_ps = (at, step), last_ring, served_ps
+        self._time, self._last_ring = (at, step), last_ring
         return ring
 
     def forget(self, transfer: int) -> None:
@@ -407,11 +413,9 @@ class Plan:
         """Return the plan of some of the engines."""
         made = Plan.__new__(Plan)
         made.first, made.last, made.busy_ps, made._behind = first, last, self.busy_ps, self._behind
-        made._runs = {ring: runs.copy() for ring, runs in self._runs.items()}
-        made._starts, made._ended = self._starts.copy(), self._ended.copy()
+        made._lanes = {ring: lane.copy() for ring, lane in self._lanes.items()}
         made._heads, made.spans = self._heads.copy(), self.spans.copy()
         made._time, made._last_ring = self._time, self._last_ring
-        made._given_ps, made._served_ps = self._given_ps, self._served_ps
         made._latest, made._bound_ps = self._latest, self._bound_ps
         made._points, made._state = self._points.copy(), None
         return made
@@ -423,34 +427,46 @@ class Plan:
         """
         if self._last_ring != other._last_ring or self._heads != other._heads or self._behind or other._behind:
             return False
+        time = self._time
+        if time != other._time and (time[0] >= now_ps or other._time[0] >= now_ps):
+            return False  # neither the same nor over
         self._pass_by(now_ps)
         other._pass_by(now_ps)
         mine, theirs = self._points, other._points
         if len(mine) != len(theirs):
             return False
-        for one, another in zip(mine, theirs, strict=True):
+        for one, another in zip(islice(reversed(mine), len(mine) - 1), reversed(theirs), strict=False):
             if one is not another and (
-                one.last_ring != another.last_ring
-                or one.heads != another.heads
-                or (one.time != another.time and one is not mine[0])
+                one.time != another.time or one.transfer != another.transfer or one.heads != another.heads
             ):
                 return False
-        time, base, its = self._time, mine[0], theirs[0]
+        base, its = mine[0], theirs[0]
+        (heads, ended), (its_heads, its_ended) = self._base(now_ps), other._base(now_ps)
+        if heads != its_heads or ended != its_ended or base.last_ring != its.last_ring:
+            return False
         if base.time != its.time:
             # Where engines were idle in between, when they were through is of no account.
-            if not (self._waits(base, now_ps) and other._waits(its, now_ps)):
+            if not (self._waits(base.time, heads, now_ps) and other._waits(its.time, heads, now_ps)):
                 return False
             if len(mine) == 1:
                 if time != base.time or other._time != its.time:
                     return False
                 time = other._time
-        if time != other._time or not self._has_the_runs_of(other, now_ps):
+        if time != other._time or not self._has_the_runs_of(other, heads):
             return False
+        # What ended before now on all engines is of no account; it was another time on some.
+        for ring, lane in self._lanes.items():
+            if ring not in heads and ring not in ended:
+                if lane.ends:
+                    lane.ends[-1] = _LONG_AGO
+                lane.before = _LONG_AGO
         if base.time != its.time:
-            starts = [self._run(ring, head).ready_ps for ring, head in base.heads.items()]
-            mine[0] = base._replace(time=(min([now_ps, *starts]) - 1, 0))
+            runs = [self._run(ring, number) for ring, (number, _, _) in heads.items()]
+            starts = [run.ready_ps + run.step_ps * (self.first if run.step_ps > 0 else other.last) for run in runs]
+            base = base._replace(time=(min([now_ps, *starts]) - 1, 0))
             if len(mine) == 1:
-                self._time = mine[0].time
+                self._time = base.time
+        mine[0] = base._replace(heads=heads)
         spans = self.spans
         for transfer, pieces in other.spans.items():
             own = spans.get(transfer, ())
@@ -464,36 +480,60 @@ class Plan:
         self.last, self.busy_ps, self._state = other.last, 0, None
         return True
 
-    def _run(self, ring: int, head: Head) -> Run:
-        return self._runs[ring][head[0] - self._starts[ring]]
+    def _base(self, since_ps: int = -1) -> tuple[dict[int, Head], dict[int, Time]]:
+        """Return the heads at the first point, and when rings that had nothing left ended, if not before a time."""
+        points, first, last = self._points, self.first, self.last
+        heads, ended = points[0].heads.copy(), {}
+        later: dict[int, int] = {}
+        for point in islice(points, 1, None):
+            later[point.last_ring] = later.get(point.last_ring, 0) + 1
+        for ring, lane in self._lanes.items():
+            if ring in heads:
+                continue
+            index = len(lane.ends) - later.get(ring, 0)
+            if index < len(lane.runs):
+                heads[ring] = self._head(lane, index)
+                continue
+            at, step = time = lane.ends[index - 1] if index else lane.before
+            if at + step * first >= since_ps or at + step * last >= since_ps:
+                ended[ring] = time
+        return heads, ended
 
-    def _waits(self, point: _Point, now_ps: int) -> bool:
+    def row(self, now_ps: int) -> tuple[Time, int, list[Run]] | None:
+        """Return what is left where all of it is one ring's, which was served last, from when and on which ring.
+
+        None where it is not, or where engines have begun the first of it.
+        """
+        self._pass_by(now_ps)
+        base = self._points[0]
+        at, step = base.time
+        heads, ended = self._base(now_ps)
+        if self._behind or ended or len(heads) != 1 or max(at + step * self.first, at + step * self.last) >= now_ps:
+            return None
+        ((ring, (number, left, _)),) = heads.items()
+        lane = self._lanes[ring]
+        runs = lane.runs[number - lane.start :]
+        return (base.time, ring, runs) if base.last_ring == ring and left == runs[0].packets else None
+
+    def _waits(self, time: Time, heads: dict[int, Head], now_ps: int) -> bool:
         """Return whether engines were through before now, and had nothing to do until something got ready."""
-        at, step = point.time
+        at, step = time
         ends = at + step * self.first, at + step * self.last
         if max(ends) >= now_ps:
             return False
-        for ring, head in point.heads.items():
-            run = self._run(ring, head)
+        for ring, (number, _, _) in heads.items():
+            run = self._run(ring, number)
             if ends[0] >= run.ready_ps + run.step_ps * self.first or ends[1] >= run.ready_ps + run.step_ps * self.last:
                 return False
         return True
 
-    def _has_the_runs_of(self, other: Plan, now_ps: int) -> bool:
-        """Return whether what is left, and what has ended from now on, is the same for both."""
-        ended = []
-        for plan in (self, other):
-            plan._ended = {
-                ring: (at, step)
-                for ring, (at, step) in plan._ended.items()
-                if at + step * plan.first >= now_ps or at + step * plan.last >= now_ps
-            }
-            ended.append({ring: at for ring, at in plan._ended.items() if ring not in plan._heads})
-        heads = self._points[0].heads
-        return ended[0] == ended[1] and all(
-            self._runs[ring][head[0] - self._starts[ring] :] == other._runs[ring][head[0] - other._starts[ring] :]
-            for ring, head in heads.items()
-        )
+    def _has_the_runs_of(self, other: Plan, heads: dict[int, Head]) -> bool:
+        """Return whether what is left from the same heads on is the same for both."""
+        for ring, (number, _, _) in heads.items():
+            mine, its = self._lanes[ring], other._lanes[ring]
+            if mine.runs[number - mine.start :] != its.runs[number - its.start :]:
+                return False
+        return True
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -502,12 +542,14 @@ class Plan:
         if self._state is None:
             base, *later = self._points
             planned = {point.transfer for point in later}
+            heads, ended = self._base()
+            runs = []
+            for ring, lane in self._lanes.items():
+                start = heads[ring][0] if ring in heads else lane.start + len(lane.runs)
+                runs.append((ring, start, tuple(lane.runs[start - lane.start :])))
             self._state = PlanState(
-                self.first, self.last, self.busy_ps,
-                base.time, base.last_ring, self._given_ps - base.served_ps, self._latest, self._bound_ps,
-                tuple(base.heads.items()),
-                tuple((ring, self._starts[ring], tuple(runs)) for ring, runs in self._runs.items()),
-                tuple((ring, at) for ring, at in self._ended.items() if ring not in base.heads),
+                self.first, self.last, self.busy_ps, base.time, base.last_ring, self._latest, self._bound_ps,
+                tuple(heads.items()), tuple(runs), tuple(ended.items()),
                 tuple(item for item in self.spans.items() if item[0] not in planned))  # fmt: skip
         return self._state
 
@@ -516,16 +558,11 @@ class Plan:
         self._state, self._behind = state, True
         self.first, self.last, self.busy_ps = state.first, state.last, state.busy_ps
         self._latest, self._bound_ps = state.latest, state.bound_ps
-        self._runs = {ring: list(runs) for ring, _, runs in state.runs}
-        self._starts = {ring: first for ring, first, _ in state.runs}
-        self._ended, self.spans = dict(state.ended), dict(state.spans)
-        self._given_ps = state.left_ps
-        self._points = deque([_Point(state.time, state.last_ring, 0, dict(state.heads), -1)])
+        ended, self.spans = dict(state.ended), dict(state.spans)
+        self._lanes = {}
+        for ring, start, runs in state.runs:
+            lane = self._lanes[ring] = Lane(start, ended.get(ring, (0, 0)))
+            lane.runs.extend(runs)
+            lane.sums.extend(accumulate([run.packet_ps * (run.packets - 1) + run.last_ps for run in runs]))
+        self._points = deque([Point(state.time, state.last_ring, dict(state.heads), -1)])
         self._go_back()
-
-
-def _next(ready: list[tuple[int, Run]], last_ring: int) -> tuple[int, Run]:
-    """Return the ring whose turn it is, and its run."""
-    if len(ready) == 1:
-        return ready[0]
-    return min(ready, key=lambda pair: (pair[0] - last_ring - 1) % DMA_RINGS)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from emulator.dma.binding import Bound, place_of
+from emulator.dma.binding import place_of
 from emulator.dma.direct import DirectContext, named_dtype, side_of
 from emulator.dma.moves import element_dtype
-from emulator.dma.transfer import Part, Side, Transfer
+from emulator.dma.sides import Bound
+from emulator.dma.transfer import Part, Request, Side, Transfer
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.errors import FormatError, UnsupportedError
@@ -109,8 +110,10 @@ class CollectiveTransfer(Transfer):
     counts: Side | None
 
 
-def translate_collective(word: Collective, context: DirectContext, where: str) -> Callable[[], CollectiveTransfer]:
-    """Return the function that makes the transfer of a collective word, without queue and place in the program.
+def translate_collective(
+    word: Collective, context: DirectContext, queue: str, engine: str, pc: int, where: str
+) -> Callable[[], CollectiveTransfer]:
+    """Return the function that makes the transfer of a collective word, which is an engine's at a pc.
 
     Raises LoadError naming a variable or table entry that does not exist, or sizes that are none.
     """
@@ -138,10 +141,19 @@ def translate_collective(word: Collective, context: DirectContext, where: str) -
         height = 4 if word.has_places else 3
         add(word.counts, _POINT, height * columns * _RANK_BYTES, Dtype.UINT32, "counts")
 
+    request = Request(
+        queue=queue,
+        core=context.core,
+        engine=engine,
+        pc=pc,
+        parts=(Part(COLLECTIVE, ((sides[0], sides[1]),)),),
+        semaphore=word.semaphore,
+        increment=word.semaphore_increment,
+        instruction=word,
+    )
+
     def make() -> CollectiveTransfer:
-        made = CollectiveTransfer(
-            queue="", core=context.core, engine="", pc=-1, parts=(Part(COLLECTIVE, ((sides[0], sides[1]),)),)
-        )
+        made = CollectiveTransfer(request)
         made.groups, made.counts = sides[2], sides[3] if len(sides) > 3 else None
         return made
 

@@ -11,7 +11,7 @@ from emulator.dma.rings import share_out
 
 if TYPE_CHECKING:
     from emulator.cost.dma import DmaCosts
-    from emulator.dma.transfer import Facts, Shares, Transfer
+    from emulator.dma.transfer import Facts, Request, Shares
 
 __all__ = ["PACKET_BYTES", "Course", "course_of", "maker_of"]
 
@@ -21,9 +21,9 @@ PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.
 _MOST_DESCRIPTORS = 64
 
 
-def maker_of(transfer: Transfer) -> str:
+def maker_of(request: Request) -> str:
     """Return what makes the descriptors of a transfer: "prebuilt", "software" or "hardware"."""
-    return "prebuilt" if transfer.prebuilt else "software" if transfer.engine == "Pool" else "hardware"
+    return "prebuilt" if request.prebuilt else "software" if request.engine == "Pool" else "hardware"
 
 
 class Course:
@@ -41,20 +41,27 @@ class Course:
         "generator_ps",
         "hbm_bytes",
         "held",
+        "is_even",
         "memory_ps",
+        "share",
         "shares",
+        "soonest_ps",
         "stagger_ps",
         "start_ps",
         "stretches",
+        "writes_hbm",
     )
 
     def __init__(self, facts: Facts, num_queues: int, maker: str, packet_bytes: int, costs: DmaCosts) -> None:
-        writes = facts.writes_hbm
+        self.writes_hbm = writes = facts.writes_hbm
         self.shares: Shares = share_out(facts.pieces, costs.rows_per_engine, num_queues)
         self.engines = len(self.shares)
+        self.share = facts.nbytes / (self.engines or 1)  # bytes of an engine, on average
+        self.is_even = self.share.is_integer()
         self.held = descriptors_in_ring(self.shares)
         self.generator_ps = costs.trigger_ps(maker)
         self.start_ps = costs.start_ps(writes, maker)
+        self.soonest_ps = costs.soonest_ps
         each = facts.nbytes // self.engines if self.engines else 0
         prebuilt = maker == "prebuilt"
         self.fill_ps = 0 if writes else costs.filling_ps(self.engines, each)

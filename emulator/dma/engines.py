@@ -14,6 +14,9 @@ from formats.neuron_core import DMA_RINGS
 
 __all__ = ["DmaEngines", "DmaEnginesState", "Stretch"]
 
+_made = tuple.__new__  # a named tuple in half the time
+_PLANNED = 8  # transfers for which there are plans at least: to make them takes as long as to plan a few
+
 
 class Stretch(NamedTuple):
     """Engines `first` to `last` that take the same part of a transfer: `packets` of `packet_ps`, the last `last_ps`."""
@@ -33,24 +36,41 @@ class DmaEnginesState(NamedTuple):
 
 
 class DmaEngines:
-    """The engines of a core: `rings` of each, `plans` in the order of their engines, each of some neighbours.
+    """The engines of a core: their rings, `plans` in the order of their engines, each of some neighbours.
 
     Engines with little to do need no plans (`quiet`); they have them from when two transfers meet a third until all is
     over, and for good once somebody has asked for their state.
     """
 
     NOT_STATE: ClassVar = {
-        "core": "wiring", "rings": "wiring", "quiet": "in the plans for whoever asks for the state",
+        "core": "wiring", "_count": "wiring", "_rings": "wiring",
+        "quiet": "in the plans for whoever asks for the state",
         "_is_asked": "whether somebody asks for the state",
+        **dict.fromkeys(("_in_row", "_planned", "_ring"), "what was given since there are plans"),
     }  # fmt: skip
 
     def __init__(self, core: int, count: int) -> None:
         self.core = core
-        self.rings = tuple(tuple(Ring(core, engine, ring) for ring in range(DMA_RINGS)) for engine in range(count))
+        self._count = count
+        self._rings: dict[int, tuple[Ring, ...]] = {}  # by number; few of them ever have a queue
         self.busy_before = [0] * count
         self.plans = [Plan(0, count - 1)]
         self.quiet: Quiet | None = Quiet([DMA_RINGS - 1] * count)
         self._is_asked = False
+        self._planned = self._in_row = 0
+        self._ring = -1
+
+    def numbered(self, ring: int) -> tuple[Ring, ...]:
+        """Return the ring of a number of each engine."""
+        found = self._rings.get(ring)
+        if found is None:
+            found = self._rings[ring] = tuple(Ring(self.core, engine, ring) for engine in range(self._count))
+        return found
+
+    @property
+    def rings(self) -> tuple[tuple[Ring, ...], ...]:
+        """Return the rings of each engine by their numbers."""
+        return tuple(zip(*map(self.numbered, range(DMA_RINGS)), strict=True))
 
     @property
     def busy_ps(self) -> list[int]:
@@ -63,12 +83,20 @@ class DmaEngines:
         self, transfer: int, ring: int, ready_ps: int, step_ps: int, stretches: tuple[Stretch, ...], fill_ps: int,
         now_ps: int,
     ) -> bool:  # fmt: skip
-        """Hand out a transfer that was triggered now, ready on engine 0 and a step later on each further one.
+        """Hand out a transfer that is ready on engine 0, and a step later on each further one.
 
+        It is not ready before `now_ps`, nor is what will be handed out later: what is over by then is over for good.
         Return whether spans of others may have to be worked out again.
         """
-        if self.quiet is None and not self._is_asked and self._are_over(now_ps):
-            self._be_quiet()
+        if self.quiet is None and not self._is_asked:
+            self._planned += 1
+            self._in_row = self._in_row + 1 if ring == self._ring else 0
+            self._ring = ring
+            if self._planned > _PLANNED:
+                if self.plans[0].is_over_before(now_ps) and self._are_over(now_ps):
+                    self._be_quiet()
+                elif self._in_row > _PLANNED and len(self.plans) == 1:
+                    self._be_quiet_behind(now_ps)
         if self.quiet is not None:
             if len(stretches) == 1:
                 _, last, packets, packet_ps, last_ps = stretches[0]
@@ -83,7 +111,7 @@ class DmaEngines:
         moved = False
         plans = self.plans
         for first, last, packets, packet_ps, last_ps in stretches:
-            run = Run(transfer, ring, ready_ps, packets, packet_ps, last_ps, fill_ps, step_ps)
+            run = _made(Run, (transfer, ring, ready_ps, packets, packet_ps, last_ps, fill_ps, step_ps))
             index = 0 if plans[0].first == first and plans[-1].last == last else self._cut(first, last)
             while index < len(plans) and plans[index].first <= last:
                 try:
@@ -113,8 +141,14 @@ class DmaEngines:
             served = self.quiet.served.get(transfer)
             if served is not None:
                 return tuple(served)
+        plans = self.plans
+        if len(plans) == 1:
+            try:
+                return plans[0].pieces(transfer)
+            except Apart as apart:
+                self._part(0, apart.engine)
         found: list[Piece] = []
-        index, plans = 0, self.plans
+        index = 0
         while index < len(plans) and (plan := plans[index]).first < engines:
             pieces = plan.spans.get(transfer)
             if pieces is None:
@@ -164,6 +198,25 @@ class DmaEngines:
         self.plans[0].spans = spans
         self.quiet = Quiet(rings)
 
+    def _be_quiet_behind(self, now_ps: int) -> None:
+        """Do without plans where all that is not over waits in one ring, and nothing of it is begun."""
+        (plan,) = self.plans
+        self._in_row = 0  # where it cannot be, it is not tried again at once
+        row = plan.row(now_ps)
+        if row is None:
+            return
+        time, ring, runs = row
+        quiet = Quiet([ring] * (plan.last + 1))
+        quiet.stand_behind(ring, time)
+        for number, _, ready, packets, packet, took, fill, step in runs:
+            if quiet.give(number, ring, ready, step, plan.last, packets, packet, took, fill, 0) is not False:
+                return
+        quiet.served[runs[0].transfer].behind = None  # which is over
+        self.busy_before = [busy - taken_over for busy, taken_over in zip(self.busy_ps, quiet.busy_ps(), strict=True)]
+        spans = {number: pieces for number, pieces in plan.spans.items() if number not in quiet.served}
+        self.quiet, self.plans = quiet, [Plan(0, plan.last)]
+        self.plans[0].spans = spans
+
     def _make_plans(self, now_ps: int) -> None:
         """Have plans again, of what is not over."""
         assert self.quiet is not None
@@ -172,15 +225,17 @@ class DmaEngines:
         self.busy_before, rings = self.busy_ps, quiet.rings()
         # Idle until something gets ready: when they were through is of no account.
         before = max(min([now_ps, *[one.begun_ps for one in live]]) - 1, 0)
-        self.quiet, self.plans = None, []
+        self.quiet, self.plans, self._planned = None, [], 0
         for engine, ring in enumerate(rings):
             if not engine or ring != rings[engine - 1]:
                 self.plans.append(Plan(engine, engine, before, ring))
             self.plans[-1].last = engine
         for one in live:
-            # One that waits in its ring is as good as ready when the one before it is through.
-            run = Run(one.number, one.ring, one.start_ps, one.packets, one.packet_ps, one.last_ps, one.fill_ps,
-                      one.step_ps)  # fmt: skip
+            ready, step, fill = one.start_ps, one.turn_ps, one.fill_ps
+            if one.behind is not None:
+                # What comes may yet keep an engine from filling its pipe, so that the one before it ends earlier.
+                ready, step, fill = one.ready_ps, one.step_ps, one.saved_ps
+            run = Run(one.number, one.ring, ready, one.packets, one.packet_ps, one.last_ps, fill, step)
             first = self._cut(0, one.last)
             for plan in self.plans[first : self._holder(one.last) + 1]:
                 plan.take(run, before)

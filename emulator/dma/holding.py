@@ -6,52 +6,113 @@ in their rings until the data in front of them have moved, and the word whose de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from emulator.dma.engines import DmaEngines
 from emulator.dma.queues import DmaQueue
 from emulator.dma.transfer import Transfer
-from emulator.dma.work import spans_by_engine
 
 __all__ = ["held_up_until"]
 
 
-def held_up_until(queue: DmaQueue, beside: Iterable[DmaQueue], engines: DmaEngines, room: float, now_ps: int) -> int:
+def held_up_until(queue: DmaQueue, beside: Sequence[DmaQueue], engines: DmaEngines, room: int, now_ps: int) -> int:
     """Return until when what is left of a queue holds up its generator; 0 where no more than `room` is left by now.
 
     `beside` are all queues of its core, `room` bytes on each engine.
     """
-    for transfer in reversed(queue.pending):
-        nbytes = transfer.nbytes / (len(transfer.shares) or 1)
-        if nbytes <= room:
-            room -= nbytes
-            continue
-        stores = [own for one in beside if (own := [each for each in one.pending if each.facts.writes_hbm])]
-        if not stores:
-            return 0
-        end = _end_ps(engines, transfer)
-        moved = end - int((end - _begin_ps(engines, transfer)) * room / nbytes) if room else end
+    for each in beside:
+        if each.stores:
+            break
+    else:
+        return 0
+    found = _latest_beyond(queue, room) if queue.is_even else _walked(queue, room)
+    if found is None:
+        return 0
+    transfer, left = found
+    moved = end = _end_ps(engines, transfer)
+    if end <= now_ps:
+        return 0
+    if left:
+        course = transfer.course
+        assert course is not None  # it was triggered
+        moved -= int((end - _begin_ps(engines, transfer)) * left / course.share)
         if moved <= now_ps:
             return 0
-        # A queue's end in order. When its oldest one does is known; what is behind that may have to be planned.
-        last = max([_end_ps(engines, own[0]) for own in stores])
-        if last < moved:
-            last = max([_end_ps(engines, own[-1]) for own in stores])
-        return min(moved, last)
-    return 0
+    # A queue's end in order. When its oldest one does is known; what is behind that may have to be planned.
+    last = max([_end_ps(engines, each.stores[0]) for each in beside if each.stores])
+    if last < moved:
+        last = max([_end_ps(engines, each.stores[-1]) for each in beside if each.stores])
+    return min(moved, last)
+
+
+def _latest_beyond(queue: DmaQueue, room: int) -> tuple[Transfer, float] | None:
+    """Return the latest pending transfer that the room has not space for with those behind it, and what is left of it.
+
+    None where all fit. Which do is known from the time before but for those that came since: they only push others out.
+    """
+    pending, given = queue.pending, queue.given
+    count = len(pending)
+    if room != queue.room:
+        queue.room, queue.asked = room, 0
+    handed = queue.completed + count
+    fits = min(queue.fits + handed - queue.asked, count)
+    while fits and given - pending[-fits].ahead > room:
+        fits -= 1
+    queue.fits, queue.asked = fits, handed
+    if fits == count:
+        return None
+    return pending[-fits - 1], room - (given - pending[-fits].ahead if fits else 0)
+
+
+def _walked(queue: DmaQueue, room: float) -> tuple[Transfer, float] | None:
+    """Return the same where some shares of engines are no whole bytes: sums of these depend on the order."""
+    for transfer in reversed(queue.pending):
+        assert transfer.course is not None
+        share = transfer.course.share
+        if share > room:
+            return transfer, room
+        room -= share
+    return None
 
 
 def _begin_ps(engines: DmaEngines, transfer: Transfer) -> int:
     """Return when engines begin a transfer, on average, as things stand."""
-    spans = spans_by_engine(engines.pieces(transfer.number, len(transfer.shares)))
-    return sum([begin for begin, _ in spans]) // len(spans)
+    course = transfer.course
+    assert course is not None  # it was triggered
+    count = course.engines
+    served = None if engines.quiet is None else engines.quiet.served.get(transfer.number)
+    if served is not None:
+        ready, start, step, turn = served.ready_ps, served.start_ps, served.step_ps, served.turn_ps
+        if step == turn:
+            return (count * max(ready, start) + step * served.last * count // 2) // count
+        return sum([max(ready + step * engine, start + turn * engine) for engine in range(count)]) // count
+    begun = 0
+    for first, last, (ready, later), (before, behind), _ in engines.pieces(transfer.number, count):
+        if ready + later * first < before + behind * first or ready + later * last < before + behind * last:
+            for engine in range(first, last + 1):
+                begin, other = ready + later * engine, before + behind * engine
+                begun += max(other, begin)
+        else:
+            begun += (last - first + 1) * ready + later * (first + last) * (last - first + 1) // 2
+    return begun // count
 
 
 def _end_ps(engines: DmaEngines, transfer: Transfer) -> int:
     """Return when engines end a transfer, on average, as things stand."""
-    total = count = 0
-    for first, last, _, _, (end, step) in engines.pieces(transfer.number, len(transfer.shares)):
-        many = last - first + 1
-        total += many * end + step * (first + last) * many // 2
-        count += many
-    return total // count
+    course = transfer.course
+    assert course is not None  # it was triggered
+    count = course.engines
+    served = None if engines.quiet is None else engines.quiet.served.get(transfer.number)
+    if served is not None:
+        if served.ends is not None:
+            return sum(served.ends) // count
+        end, step = served.start_ps + served.took_ps, served.turn_ps
+        return (count * end + step * served.last * count // 2) // count
+    ended = 0
+    for first, last, _, _, (end, step) in engines.pieces(transfer.number, count):
+        if first == last:
+            ended += end + step * first
+        else:
+            many = last - first + 1
+            ended += many * end + step * (first + last) * many // 2
+    return ended // count

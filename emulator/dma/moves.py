@@ -26,6 +26,7 @@ __all__ = [
     "copy_move",
     "element_dtype",
     "transpose_move",
+    "unit_of",
 ]
 
 Array = npt.NDArray[Any]
@@ -52,6 +53,11 @@ def check_operation(op: str, sources: int, shape: Sequence[int]) -> None:
 def element_dtype(dtype: Dtype) -> np.dtype[Any]:
     """Return the NumPy type of a DMA element; a type without a name moves as bytes."""
     return np.dtype(np.uint8) if dtype == Dtype.UNKNOWN else numpy_dtype(dtype)
+
+
+def unit_of(nbytes: int) -> np.dtype[Any]:
+    """Return a type whose elements are so many bytes that stay together, the one that NumPy copies fastest."""
+    return np.dtype(f"u{nbytes}" if nbytes in (1, 2, 4, 8) else f"V{nbytes}")
 
 
 def copy_move(source: Array, destination: Array) -> Move:
@@ -87,14 +93,34 @@ def transpose_move(source: Array, destination: Array, shape: Sequence[int], elem
     swap is that of nki.isa.dma_transpose, the order of `shape` is inferred.
     """
     inner, first, second, outer = shape
+    unit = unit_of(element)
+    order = 0, 4, 2, 3, 1
+    tile = _reshaped(source, unit, (-1, inner, second, first, outer))
+    turned = _reshaped(destination, unit, (-1, outer, second, first, inner))
+    if tile is not None and turned is not None:
+        taken = tile.transpose(order)
+
+        def in_place() -> None:
+            turned[...] = taken
+
+        return in_place
 
     def transpose() -> None:
-        data = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-        tile = data.reshape(-1, inner, second, first, outer, element)
-        turned = np.ascontiguousarray(tile.transpose(0, 4, 2, 3, 1, 5)).reshape(-1)
-        destination[...] = turned.view(destination.dtype).reshape(destination.shape)
+        data = np.ascontiguousarray(source).reshape(-1).view(unit).reshape(-1, inner, second, first, outer)
+        made = np.ascontiguousarray(data.transpose(order)).reshape(-1)
+        destination[...] = made.view(destination.dtype).reshape(destination.shape)
 
     return transpose
+
+
+def _reshaped(array: Array, unit: np.dtype[Any], shape: tuple[int, ...]) -> Array | None:
+    """Return the view of bytes as elements in another shape; None where that would be a copy."""
+    if array.shape[-1] % unit.itemsize:
+        return None
+    try:
+        return np.reshape(array.view(unit), shape, copy=False)
+    except ValueError:
+        return None
 
 
 def combine_move(

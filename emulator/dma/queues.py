@@ -39,14 +39,19 @@ class DmaQueue:
     """
 
     __slots__ = (
+        "asked",
         "by_course",
         "complete",
         "completed",
         "core",
         "due_ps",
         "engine",
+        "fits",
+        "generates",
         "generator_ps",
+        "given",
         "held",
+        "is_even",
         "kind",
         "made",
         "name",
@@ -55,15 +60,20 @@ class DmaQueue:
         "pending",
         "planned_ps",
         "ring",
+        "room",
         "semaphores",
         "signalled_ps",
+        "stores",
         "tallies",
     )
 
     NOT_STATE: ClassVar = {
-        **dict.fromkeys(("complete", "core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
+        **dict.fromkeys(
+            ("complete", "core", "engine", "generates", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"
+        ),
         "made": "the program",
         "held": "the descriptors of what is pending",
+        **dict.fromkeys(("asked", "fits", "given", "is_even", "room", "stores"), "derived from what is pending"),
         **dict.fromkeys(("by_course", "tallies"), "in the state as `handed` and `retired`"),
     }
 
@@ -74,6 +84,7 @@ class DmaQueue:
     ) -> None:
         self.core, self.name, self.engine, self.ring = core, name, engine, ring
         self.num_queues, self.semaphores, self.kind = num_queues, semaphores, kind
+        self.generates = not self.prebuilt and engine != "Pool"  # descriptors, by a generator of the chip
         self.pending: deque[Transfer] = deque()
         self.completed = 0
         self.nbytes = 0
@@ -82,6 +93,12 @@ class DmaQueue:
         self.by_course: dict[TransferCourse, list[int]] = {}  # the same lists
         self.made: list[tuple[Transfer, Shares]] = []  # with descriptors from load time, in trigger order
         self.held = 0  # descriptors of pending transfers in the fullest ring
+        # For `emulator.dma.holding`: pending stores; bytes given to each engine so far, and whether all were whole
+        # numbers; how many of the latest transfers fitted into which room when it was asked last, and how many there
+        # had been by then.
+        self.stores: deque[Transfer] = deque()
+        self.given, self.is_even = 0.0, True
+        self.fits = self.room = self.asked = 0
         self.generator_ps = 0  # when the descriptor generator has finished what it was given
         self.planned_ps = 0  # when the last one that is complete was to complete
         self.due_ps = 0  # when the oldest one that is pending is
@@ -101,6 +118,15 @@ class DmaQueue:
         if found is None:
             found = self.tallies[shares] = [0, 0]
         return found
+
+    def count(self, transfer: Transfer, course: TransferCourse) -> None:
+        """Count the bytes of a transfer that is pending from now on."""
+        transfer.ahead = self.given
+        self.given += course.share
+        if not course.is_even:
+            self.is_even = False
+        if course.writes_hbm:
+            self.stores.append(transfer)
 
     @property
     def handed(self) -> dict[Shares, int]:
@@ -145,7 +171,11 @@ class DmaQueue:
         for shares, count in retired:
             self.tally(shares)[1] = count
         self.held = sum(descriptors_in_ring(transfer.shares) for transfer in pending)
+        self.given, self.fits, self.asked = 0.0, 0, 0
+        self.stores.clear()
         for transfer in pending:
+            if transfer.course is not None:
+                self.count(transfer, transfer.course)
             transfer.state, transfer.completed_ps, transfer.plan = "queued", -1, UNPLANNED
 
     def signals(self, semaphore: int, core: int) -> tuple[Transfer, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from heapq import heapify
+from heapq import heapify, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,13 +19,15 @@ from emulator.dma.course import PACKET_BYTES, Course, course_of, maker_of
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.holding import held_up_until
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
-from emulator.dma.regions import TransferRegions, regions_of
+from emulator.dma.regions import TransferRegions
 from emulator.dma.rings import RING_SIZE, Ring
+from emulator.dma.rows import RowsRequest
 from emulator.dma.transfer import UNPLANNED, Facts, Transfer, TransferPlan
 from emulator.dma.work import Piece, spans_by_engine
 from emulator.errors import LoadError
-from emulator.events import Event
+from emulator.events import Event, SemaphoreChange
 from emulator.faults import FaultError
+from emulator.notes import CROWDED, MOVED, Notes
 from formats.errors import FormatError, UnsupportedError
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_ENGINES, DMA_RINGS
@@ -70,11 +72,13 @@ class DmaSystem:
     """All DMA engines, rings and queues of one device; `engines[core].rings[engine][ring]`."""
 
     NOT_STATE: ClassVar = {
-        **dict.fromkeys(("_device", "_stacks", "addresses", "costs", "_by_name", "ranks"), "wiring"),
+        **dict.fromkeys(("_device", "_stacks", "addresses", "costs", "_by_name", "_beside", "ranks"), "wiring"),
         "reprice": "a what-if of the caller",
         **dict.fromkeys(("_courses", "_priced"), "a cache"),
         **dict.fromkeys(("packet_bytes", "moves_data"), "an option"),
+        "_carries": "wiring",
         "carried": "what ranks move together, which a single device never does",
+        **dict.fromkeys(("_moving", "_late"), "set only while a transfer completes"),
         "_settled": "whether plans of transfers follow the engines'; they are worked out again",
     }
 
@@ -82,6 +86,7 @@ class DmaSystem:
         self._device = device
         self.addresses = address_map(device.target.generation)
         self.costs = device.costs.dma
+        self.packet_bytes = PACKET_BYTES
         # What other costs for some transfers would change: the costs that a transfer is planned with.
         self.reprice: Callable[[Transfer], DmaCosts] | None = None
         self.ranks: Ranks | None = None  # the machine around the device
@@ -89,14 +94,17 @@ class DmaSystem:
         self._stacks: list[int] = []  # of device memory, by core
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
+        self._beside: list[list[DmaQueue]] = []  # those of each core but its streams of collectives
         self._courses: dict[tuple[Facts, int, bool, str, int], Course] = {}
         self._priced = self.costs  # what the courses cost
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._signals_free: dict[int, int] = {}  # when the semaphores of a core have taken what engines wrote so far
         self._settled = False
+        self._moving: tuple[int, Transfer, int] | None = None
+        self._late: Event | None = None
         self.triggered = 0
-        self.packet_bytes = PACKET_BYTES
         self.moves_data = True  # else transfers take their time, and leave memory as it is
+        self._carries = False  # bytes of collectives, which engines have at once
         self.carried: dict[Carrying, int] = {}  # when each is through, as it seemed when somebody asked last
 
     def rings(self, core: int = 0) -> tuple[tuple[Ring, ...], ...]:
@@ -106,6 +114,7 @@ class DmaSystem:
     def _engines_of(self, core: int) -> DmaEngines:
         while len(self.engines) <= core:
             self._stacks.append(self.addresses.hbm_of(len(self.engines)))
+            self._beside.append([])
             self.engines.append(DmaEngines(len(self.engines), DMA_ENGINES))
         return self.engines[core]
 
@@ -132,9 +141,13 @@ class DmaSystem:
         queue = DmaQueue(core, name, engine, ring, num_queues, semaphores, kind)
         # A partial, not a lambda: `Device.ahead` reads the queue off it.
         queue.complete = partial(self._complete, queue)
-        for rings in self._engines_of(core).rings[:num_queues]:
-            rings[ring].owner = queue
+        for each in self._engines_of(core).numbered(ring)[:num_queues]:
+            each.owner = queue
         self.queues.append(queue)
+        if kind == COLLECTIVE:
+            self._carries = True
+        else:
+            self._beside[core].append(queue)
         self._by_name[core, name] = queue
         return queue
 
@@ -150,20 +163,71 @@ class DmaSystem:
 
         Raises FaultError where it would touch bytes outside its variables or memories: before anything moves.
         """
-        queue = self._by_name.get((transfer.core, transfer.queue)) or self.queue(transfer.core, transfer.queue)
-        transfer.number, self.triggered = self.triggered, self.triggered + 1
+        request = transfer.request
+        core = request.core
+        queue = self._by_name.get((core, request.queue)) or self.queue(core, request.queue)
+        transfer.number = number = self.triggered
+        self.triggered = number + 1
         transfer.triggered_ps = now_ps
-        if isinstance(transfer, CollectiveTransfer):
+        pending = queue.pending
+        priced = request.priced
+        course: Course
+        if priced is not None and priced[0] is self.costs and priced[1] == self.packet_bytes and self.reprice is None:
+            course = priced[2]
+        elif isinstance(transfer, CollectiveTransfer):
             transfer.state = "queued"
             queue.held += 1
-            queue.pending.append(transfer)
-            if len(queue.pending) == 1:
+            pending.append(transfer)
+            if len(pending) == 1:
                 self._begin(queue, now_ps)
             return
-        transfer.move = bind(self._device, transfer)
+        else:
+            course = self._course_of(transfer, queue)
+        device = self._device
+        transfer.move = bind(device, transfer)
         transfer.settle = self._settle
-        queue.pending.append(transfer)
-        self._plan(transfer, queue, now_ps)
+        pending.append(transfer)
+        is_alone = len(pending) == 1
+        # Generator, engines and memory are reserved in this order.
+        transfer.course = course
+        queue.count(transfer, course)
+        queue.held = held = queue.held + course.held
+        begin = queue.generator_ps
+        if begin < now_ps:
+            begin = now_ps
+        if held > RING_SIZE and not request.prebuilt:
+            begin = max(begin, self._room(queue))
+            if device.notes is not None:
+                device.notes.append((CROWDED, transfer, held, len(pending)))
+        queue.generator_ps = begin + course.generator_ps
+        transfer.generated_ps = begin
+        ready = begin + course.start_ps
+        stagger, fill = course.stagger_ps, course.fill_ps
+        if is_alone and request.prebuilt and not queue.completed:
+            stagger, fill = course.cold_ps, course.cold_fill_ps
+        tally = queue.by_course.get(course)
+        if tally is None:
+            tally = queue.by_course[course] = queue.tally(course.shares)
+        tally[0] += 1
+        # Where nothing else is carried, and all transfers cost alike, whatever comes is not ready before that either.
+        soonest = now_ps if self._carries or self.reprice is not None else now_ps + course.soonest_ps
+        moved = self.engines[core].give(number, queue.ring, ready, stagger, course.stretches, fill, soonest)
+        stack = self._stacks[core]
+        at = through = ready
+        if course.hbm_bytes:
+            if self._hbm_free[stack] > at:
+                at = self._hbm_free[stack]
+            self._hbm_free[stack] = through = at + course.memory_ps
+        transfer.memory_ps = through
+        self._settled = False
+        if device.watched:
+            memory = (("hbm", stack, 0), at, through) if course.hbm_bytes else None
+            for hook in device.hooks.plan:
+                hook(transfer, memory)
+        if moved:
+            self._reschedule(queue)
+        if is_alone:
+            self._schedule(queue, now_ps)
         transfer.state = "queued"
 
     def _begin(self, queue: DmaQueue, now_ps: int) -> None:
@@ -225,59 +289,21 @@ class DmaSystem:
         """Return when everything of collectives is through, as far as is known."""
         return max(map(self.carried_until, self.carried), default=0)
 
-    def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
-        """Reserve generator, engines and memory bandwidth and set the transfer's times."""
-        transfer.course = course = self._course_of(transfer, queue)
-        transfer.shares = course.shares
-        queue.held += course.held
-        begin = queue.generator_ps
-        if begin < now_ps:
-            begin = now_ps
-        if queue.held > RING_SIZE and not transfer.prebuilt:
-            begin = max(begin, self._room(queue))
-        queue.generator_ps = begin + course.generator_ps
-        transfer.generated_ps = begin
-        ready = begin + course.start_ps
-        is_first = not queue.completed and len(queue.pending) == 1
-        is_cold = transfer.prebuilt and is_first
-        stagger = course.cold_ps if is_cold else course.stagger_ps
-        fill = course.cold_fill_ps if is_cold else course.fill_ps
-        tally = queue.by_course.get(course)
-        if tally is None:
-            tally = queue.by_course[course] = queue.tally(course.shares)
-        tally[0] += 1
-        engines = self.engines[transfer.core]
-        moved = engines.give(transfer.number, queue.ring, ready, stagger, course.stretches, fill, now_ps)
-        stack = self._stacks[transfer.core]
-        at = transfer.memory_ps = ready
-        if course.hbm_bytes:
-            if self._hbm_free[stack] > at:
-                at = self._hbm_free[stack]
-            self._hbm_free[stack] = transfer.memory_ps = at + course.memory_ps
-        self._settled = False
-        if self._device.hooks.plan:
-            memory = (("hbm", stack, 0), at, transfer.memory_ps) if course.hbm_bytes else None
-            for hook in self._device.hooks.plan:
-                hook(transfer, memory)
-        if moved:
-            self._reschedule(queue)
-        if len(queue.pending) == 1:
-            self._schedule(queue, now_ps)
-
     def _course_of(self, transfer: Transfer, queue: DmaQueue) -> Course:
         """Return what a transfer has in common with others like it."""
-        facts, costs = transfer.facts, self.costs
+        request, costs, packet_bytes = transfer.request, self.costs, self.packet_bytes
+        facts = request.facts
         if self.reprice is not None:
-            costs = self.reprice(transfer)
-            return course_of(facts, queue.num_queues, maker_of(transfer), self.packet_bytes, costs)
+            return course_of(facts, queue.num_queues, maker_of(request), packet_bytes, self.reprice(transfer))
         if self._priced is not costs:
             self._courses.clear()
             self._priced = costs
-        key = facts, queue.num_queues, transfer.prebuilt, transfer.engine, self.packet_bytes
+        key = facts, queue.num_queues, request.prebuilt, request.engine, packet_bytes
         found = self._courses.get(key)
         if found is None:
-            made = course_of(facts, queue.num_queues, maker_of(transfer), self.packet_bytes, costs)
+            made = course_of(facts, queue.num_queues, maker_of(request), packet_bytes, costs)
             found = self._courses[key] = made
+        request.priced = costs, packet_bytes, found
         return found
 
     def _room(self, queue: DmaQueue) -> int:
@@ -295,16 +321,19 @@ class DmaSystem:
 
     def held_up_until(self, core: int, name: str, now_ps: int) -> int:
         """Return until when what is left of a queue holds up the generator of its descriptors; 0 where nothing does."""
-        queue, room = self.queue(core, name), self.costs.generate_ahead
-        if not room or queue.prebuilt or queue.kind == COLLECTIVE or queue.engine == "Pool":
+        room = self.costs.generate_ahead
+        if not room:
             return 0
-        beside = [each for each in self.queues if each.core == core and each.kind != COLLECTIVE]
-        return held_up_until(queue, beside, self.engines[core], room, now_ps)
+        queue = self._by_name.get((core, name)) or self.queue(core, name)
+        pending = queue.pending
+        if not pending or not queue.generates or (queue.is_even and queue.given - pending[0].ahead <= room):
+            return 0
+        return held_up_until(queue, self._beside[core], self.engines[core], room, now_ps)
 
     def _reschedule(self, given: DmaQueue) -> None:
         """Complete the oldest transfers of queues at other times where work that one was given changes them."""
-        for queue in self.queues:
-            if queue.core == given.core and len(queue.pending) > (queue is given) and queue.kind != COLLECTIVE:
+        for queue in self._beside[given.core]:
+            if len(queue.pending) > (queue is given):
                 transfer = queue.pending[0]
                 transfer.plan = self._planned(queue, transfer)
                 due = transfer.plan.planned_ps
@@ -320,18 +349,19 @@ class DmaSystem:
         """
         course = transfer.course
         assert course is not None  # it was triggered
-        end = transfer.memory_ps
+        due = memory = transfer.memory_ps
         pieces: Iterable[Piece] = ()
         if course.engines:
-            ended, pieces = self.engines[transfer.core].times(transfer.number, course.engines)
-            if ended > end:
-                end = ended
-        end += course.completion_ps
+            ended, pieces = self.engines[queue.core].times(transfer.number, course.engines)
+            if ended > due:
+                due = ended
+        due += course.completion_ps
         before = queue.planned_ps if before_ps is None else before_ps
-        due = max(end, before)
+        if due < before:
+            due = before
         if queue.signalled_ps and transfer is queue.pending[0]:
             due = queue.signalled_ps
-        return _made(TransferPlan, (transfer.memory_ps, due, pieces))
+        return _made(TransferPlan, (memory, due, pieces))
 
     def _settle(self) -> None:
         """Work out the plans of all pending transfers."""
@@ -357,106 +387,140 @@ class DmaSystem:
         if queue.kind == COLLECTIVE:
             self._begin(queue, now_ps)
             return
-        transfer = queue.pending[0]
+        device, transfer = self._device, queue.pending[0]
         transfer.plan = self._planned(queue, transfer)
-        queue.due_ps = transfer.plan.planned_ps
-        self._device.schedule(max(now_ps, queue.due_ps), queue.complete)
+        queue.due_ps = due = transfer.plan.planned_ps
+        if due < now_ps:
+            due = now_ps
+        if device.jitter is None:
+            heappush(device.heap, (due, device.order(), queue.complete))
+        else:
+            device.schedule(due, queue.complete)
 
     def _complete(self, queue: DmaQueue, now_ps: int) -> None:
-        """Move the bytes of the queue's oldest transfer, then raise its semaphores."""
-        device, transfer = self._device, queue.pending[0]
-        if not queue.signalled_ps:
-            through = self._signalled(transfer, now_ps)
+        """Move the bytes of the queue's oldest transfer, raise its semaphores, and schedule the next one.
+
+        One long function: each transfer comes through here.
+        """
+        device, pending = self._device, queue.pending
+        transfer = over = pending[0]
+        request, course = transfer.request, transfer.course
+        core, semaphore, remote = request.core, request.semaphore, request.remote
+        signals = semaphore is not None or remote is not None
+        if signals and course is not None and course.engines and not queue.signalled_ps:
+            # The semaphores of a core take writes one after the other, one of each engine; a transfer that is alone
+            # has its last one taken when it completes.
+            through = self._signals_free.get(core, 0) + course.engines * self.costs.signal_interval_ps
             if through > now_ps:
-                queue.signalled_ps = queue.due_ps = through
-                transfer.plan = self._planned(queue, transfer)
+                self._signals_free[core] = queue.signalled_ps = queue.due_ps = through
+                if transfer.plan is not UNPLANNED:
+                    memory, _, pieces = transfer.plan
+                    transfer.plan = _made(TransferPlan, (memory, through, pieces))
                 self._settled = False
                 device.schedule(through, queue.complete)
                 return
+            self._signals_free[core] = now_ps
         device.steps += 1
-        event = None
+        event, event_number = None, -1
         if transfer.plan is UNPLANNED:  # the device went back to before
             transfer.plan = self._planned(queue, transfer)
         whole = False
         try:
             if device.watched:
-                event = self._event(transfer, now_ps)
-                for hook in device.hooks.effect:
-                    hook(event)
+                event_number = device.next_number()
+                if device.makes_events:
+                    event = self._tell_effect(event_number, transfer, now_ps)
             settled = []
             for each in device.cores:
                 if each.pe.pending:
                     settled.append(each)
             if device.log is not None:
                 device.log.append((transfer, tuple([each.index for each in settled]), now_ps))
-            if transfer.move is not None and self.moves_data:
+            move = transfer.move
+            if move is not None and self.moves_data:
                 for each in settled:
                     self.settle_products(each, transfer)
-                transfer.move()
-            self._retire(queue, transfer, now_ps)
-            if transfer.semaphore is not None and transfer.increment:
-                device.cores[transfer.core].semaphores.add(transfer.semaphore, transfer.increment, now_ps)
-            if transfer.remote is not None:
-                core, semaphore, increment = transfer.remote
-                device.cores[core].semaphores.add(semaphore, increment, now_ps)
-            if queue.pending:
-                transfer = queue.pending[0]
+                notes = device.notes
+                if notes is not None:
+                    self._moving = event_number, transfer, now_ps
+                    if notes.before is not None:
+                        notes.before(transfer)
+                move()
+                self._moving = None
+            pending.popleft()
+            if course is None:  # a collective
+                queue.held -= descriptors_in_ring(transfer.shares)
+                queue.tally(transfer.shares)[1] += 1
+            else:
+                queue.held -= course.held
+                queue.by_course[course][1] += 1
+                if course.writes_hbm:
+                    queue.stores.popleft()
+            queue.completed += 1
+            queue.nbytes += request.nbytes
+            queue.planned_ps, queue.signalled_ps = transfer.plan.planned_ps, 0
+            transfer.state, transfer.completed_ps = "done", now_ps
+            transfer.move = None  # which holds the transfer
+            self.engines[core].forget(transfer.number)
+            if semaphore is not None and request.increment:
+                counters = device.cores[core].semaphores
+                counters.set(semaphore, counters.values[semaphore] + request.increment, now_ps)
+            if remote is not None:
+                peer, number, increment = remote
+                device.cores[peer].semaphores.add(number, increment, now_ps)
+            if pending:
+                transfer = pending[0]
                 self._schedule(queue, now_ps)
             whole = True
         except (FaultError, FormatError, UnsupportedError) as error:
             device.changes.clear()
+            self._moving = None
+            if device.notes is not None:
+                self._note(device.notes, over, now_ps, None)
             device.fail(error, place_of(device, transfer))
             return
         finally:
             if not whole:
                 for each in device.cores:
                     each.memory.unaccounted = True  # a part of what the transfer writes may be written
-        if event is not None:
-            event.semaphores = tuple(device.changes)
+        if event_number >= 0:
+            changes = tuple(device.changes)
             device.changes.clear()
-            device.emit(event)
+            if device.notes is not None:
+                self._note(device.notes, over, now_ps, changes)
+            if event is None:
+                event, self._late = self._late, None
+            if event is not None:
+                event.semaphores = changes
+                device.emit(event)
+            for noted in device.hooks.transfer:
+                noted(over, event_number, now_ps, changes)
 
-    def _signalled(self, transfer: Transfer, now_ps: int) -> int:
-        """Return when the semaphores of a core have taken the writes of a transfer, one of each engine.
+    def _note(self, notes: Notes, transfer: Transfer, now_ps: int, changes: tuple[SemaphoreChange, ...] | None) -> None:
+        touches = TransferRegions(transfer, self._device.arch.sbuf_bytes.whole)
+        notes.append((MOVED, transfer, now_ps, changes, touches))
+        if notes.behind is not None:
+            notes.behind(transfer)
 
-        They are taken one after the other; a transfer that is alone has its last one taken when it completes.
-        """
-        if not transfer.shares or (transfer.semaphore is None and transfer.remote is None):
-            return now_ps
-        took = len(transfer.shares) * self.costs.signal_interval_ps
-        free = max(self._signals_free.get(transfer.core, 0) + took, now_ps)
-        self._signals_free[transfer.core] = free
-        return free
+    def tell_moving(self) -> None:
+        """Tell who has begun to watch while a transfer moves its bytes of what it is about to change."""
+        if self._moving is not None:
+            self._late = self._tell_effect(*self._moving)
 
     def settle_products(self, core: CoreContext, transfer: Transfer) -> None:
         """Have the Tensor engine add what a transfer into its core's SBUF would take from it."""
-        if not any(side.space == "SBUF" for side in transfer.writes):
+        request = transfer.request
+        if isinstance(request, RowsRequest) and request.rows.sides[1].space != "SBUF":
             return
-        width = self._device.arch.sbuf_bytes.whole
-        core.pe.settle((), [each for each in regions_of(transfer.writes, width) if each.core == core.index])
+        regions = TransferRegions(transfer, self._device.arch.sbuf_bytes.whole).write_regions
+        if any(each.space == "SBUF" for each in regions):
+            core.pe.settle((), [each for each in regions if each.core == core.index])
 
-    def _retire(self, queue: DmaQueue, transfer: Transfer, now_ps: int) -> None:
-        queue.pending.popleft()
-        course = transfer.course
-        if course is None:  # a collective
-            queue.held -= descriptors_in_ring(transfer.shares)
-            queue.tally(transfer.shares)[1] += 1
-        else:
-            queue.held -= course.held
-            queue.by_course[course][1] += 1
-        queue.completed += 1
-        queue.nbytes += transfer.nbytes
-        queue.planned_ps, queue.signalled_ps = transfer.plan.planned_ps, 0
-        transfer.state, transfer.completed_ps = "done", now_ps
-        transfer.move = None  # which holds the transfer
-        for hook in self._device.hooks.replan:
-            hook(transfer)
-        self.engines[transfer.core].forget(transfer.number)
-
-    def _event(self, transfer: Transfer, now_ps: int) -> Event:
+    def _tell_effect(self, number: int, transfer: Transfer, now_ps: int) -> Event:
+        """Return the event of a transfer, of which those know who see what it is about to change."""
         device = self._device
-        return Event(
-            device.next_number(),
+        event = Event(
+            number,
             now_ps,
             transfer.triggered_ps,
             transfer.core,
@@ -467,6 +531,9 @@ class DmaSystem:
             (),
             TransferRegions(transfer, device.arch.sbuf_bytes.whole),
         )
+        for hook in device.hooks.effect:
+            hook(event)
+        return event
 
     # --- state -------------------------------------------------------------------------------------------------------
 

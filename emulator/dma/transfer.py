@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from math import prod
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
+from emulator.dma.quiet import Served
 from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
@@ -22,6 +23,7 @@ __all__ = [
     "Facts",
     "Limit",
     "Part",
+    "Request",
     "Shares",
     "Side",
     "Transfer",
@@ -195,6 +197,8 @@ class TransferPlan(NamedTuple):
     @property
     def started_ps(self) -> int:
         """Return when the first engine begins."""
+        if isinstance(self.pieces, Served):
+            return self.pieces.started_ps
         return min([piece.begun_ps for piece in self.pieces], default=self.idle_ps)
 
     @property
@@ -212,57 +216,35 @@ class TransferCourse(Protocol):
     completion_ps: int
     engines: int
     held: int
+    is_even: bool
+    share: float
+    shares: Shares
+    writes_hbm: bool
 
 
-class Transfer:
-    """One transfer on a queue; `state` goes from "new" over "queued" to "done"; `running` tells when data moves.
+class Request:
+    """What a word asks of a queue each time it completes: any number of transfers have it in common.
 
-    `remote` is (core, semaphore, increment) raised on another core, `instruction` the word that triggered it,
-    `prebuilt` tells that its descriptors were made at load time, `facts` are those of its parts. Times are picoseconds,
-    -1 until known.
-    While it is pending, its plan changes when other queues get work; `settle` works plans out before somebody looks.
+    `remote` is (core, semaphore, increment) raised on another core, `instruction` the word, `prebuilt` tells that its
+    descriptors were made at load time, `facts` are those of its parts. `priced` is its course, with the costs and the
+    size of packets that it was worked out for. Nothing here refers to a device: files keep their words.
     """
 
     __slots__ = (
-        "completed_ps",
         "core",
-        "course",
         "engine",
         "facts",
-        "generated_ps",
         "increment",
         "instruction",
-        "memory_ps",
-        "move",
         "nbytes",
-        "number",
         "parts",
         "pc",
-        "plan",
         "prebuilt",
+        "priced",
         "queue",
         "remote",
         "semaphore",
-        "settle",
-        "shares",
-        "state",
-        "triggered_ps",
     )
-
-    NOT_STATE: ClassVar = {
-        **dict.fromkeys(
-            ("core", "engine", "facts", "increment", "instruction", "nbytes", "parts", "pc", "prebuilt", "queue",
-             "remote", "semaphore"),
-            "what the program asks for",
-        ),
-        **dict.fromkeys(
-            ("course", "generated_ps", "memory_ps", "number", "shares", "triggered_ps"), "set at the trigger, for good"
-        ),
-        **dict.fromkeys(("completed_ps", "state"), "the same for every pending transfer"),
-        "plan": "derived from the state of DMA engines while it is pending",
-        "settle": "wiring",
-        "move": "bound again by `DmaSystem.bind_again`",
-    }  # fmt: skip
 
     def __init__(
         self,
@@ -279,21 +261,124 @@ class Transfer:
         instruction: Instruction | None = None,
         facts: Facts | None = None,
     ) -> None:
-        self.number = -1
         self.queue, self.core, self.engine, self.pc = queue, core, engine, pc
         self.parts = parts
         self.semaphore, self.increment, self.remote = semaphore, increment, remote
         self.prebuilt, self.instruction = prebuilt, instruction
         self.facts = facts = facts_of(parts) if facts is None else facts
         self.nbytes = facts.nbytes
+        self.priced: tuple[object, int, Any] | None = None
+
+
+class Transfer:
+    """One transfer on a queue; `state` goes from "new" over "queued" to "done"; `running` tells when data moves.
+
+    Fields of its `request` can be read here too. `ahead` is how many bytes each engine was given by its queue before
+    it. Times are picoseconds, -1 until known.
+    While it is pending, its plan changes when other queues get work; `settle` works plans out before somebody looks.
+    """
+
+    __slots__ = (
+        "ahead",
+        "completed_ps",
+        "course",
+        "generated_ps",
+        "memory_ps",
+        "move",
+        "number",
+        "plan",
+        "request",
+        "settle",
+        "state",
+        "triggered_ps",
+    )
+
+    NOT_STATE: ClassVar = {
+        "request": "what the program asks for",
+        **dict.fromkeys(
+            ("ahead", "course", "generated_ps", "memory_ps", "number", "triggered_ps"), "set at the trigger, for good"
+        ),
+        **dict.fromkeys(("completed_ps", "state"), "the same for every pending transfer"),
+        "plan": "derived from the state of DMA engines while it is pending",
+        "settle": "wiring",
+        "move": "bound again by `DmaSystem.bind_again`",
+    }
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.number = self.triggered_ps = self.generated_ps = self.completed_ps = -1
         self.move: Callable[[], None] | None = None
         self.state = "new"
-        self.triggered_ps = self.generated_ps = self.completed_ps = -1
-        self.shares: Shares = ()
         self.course: TransferCourse | None = None
         self.plan = UNPLANNED
         self.settle: Callable[[], None] | None = None
         self.memory_ps = 0  # when device memory is through
+        self.ahead = 0.0
+
+    @property
+    def queue(self) -> str:
+        """Return the name of the queue."""
+        return self.request.queue
+
+    @property
+    def core(self) -> int:
+        """Return the core of the queue."""
+        return self.request.core
+
+    @property
+    def engine(self) -> str:
+        """Return the engine whose word triggered it."""
+        return self.request.engine
+
+    @property
+    def pc(self) -> int:
+        """Return the compiler pc of that word."""
+        return self.request.pc
+
+    @property
+    def instruction(self) -> Instruction | None:
+        """Return that word."""
+        return self.request.instruction
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return its operations."""
+        return self.request.parts
+
+    @property
+    def facts(self) -> Facts:
+        """Return what planning asks of it."""
+        return self.request.facts
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that it writes."""
+        return self.request.nbytes
+
+    @property
+    def semaphore(self) -> int | None:
+        """Return the semaphore of its core that it raises, by `increment`."""
+        return self.request.semaphore
+
+    @property
+    def increment(self) -> int:
+        """Return by how much it raises the semaphore."""
+        return self.request.increment
+
+    @property
+    def remote(self) -> tuple[int, int, int] | None:
+        """Return the core, semaphore and increment that it raises elsewhere."""
+        return self.request.remote
+
+    @property
+    def prebuilt(self) -> bool:
+        """Return whether its descriptors were made at load time."""
+        return self.request.prebuilt
+
+    @property
+    def shares(self) -> Shares:
+        """Return which descriptors each engine takes, none before the trigger."""
+        return () if self.course is None else self.course.shares
 
     def snapshot(self) -> TransferPlan:
         """Return when it moves and completes, as things stand."""
@@ -350,11 +435,13 @@ class Transfer:
     @property
     def reads(self) -> tuple[Side, ...]:
         """Return every side that is read."""
-        return tuple(source for source, _ in self.copies)
+        return tuple([source for source, _ in self.copies])
 
     @property
     def writes(self) -> tuple[Side, ...]:
         """Return every side that is written."""
+        if len(self.parts) == 1:
+            return self.parts[0].destinations
         return tuple(side for part in self.parts for side in part.destinations)
 
     @property

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from formats.named_tuple import NamedTuple
 
-__all__ = ["Apart", "Head", "Piece", "PlanState", "Run", "Time", "joined", "spans_by_engine", "within"]
+__all__ = [
+    "Apart", "Head", "Lane", "Piece", "PlanState", "Point", "Run", "Time", "joined", "spans_by_engine", "within",
+]  # fmt: skip
 
 Time = tuple[int, int]  # on engine 0, and how much later on each further one
 Head = tuple[int, int, Time]  # of a ring: which of its runs is next, packets left of that, when the run before ended
@@ -70,13 +72,42 @@ class PlanState(NamedTuple):
     busy_ps: int
     time: Time
     last_ring: int
-    left_ps: int
     latest: Time
     bound_ps: int
     heads: tuple[tuple[int, Head], ...]
     runs: tuple[tuple[int, int, tuple[Run, ...]], ...]
     ended: tuple[tuple[int, Time], ...]
     spans: tuple[tuple[int, tuple[Piece, ...]], ...]
+
+
+class Lane:
+    """One ring: its runs from number `start` on, `ends` of those that are worked out, `sums` of the work up to each.
+
+    `before` is when the run in front of them ended.
+    """
+
+    __slots__ = ("before", "ends", "runs", "start", "sums")
+
+    def __init__(self, start: int = 0, before: Time = (0, 0)) -> None:
+        self.runs: list[Run] = []
+        self.ends: list[Time] = []
+        self.sums: list[int] = []
+        self.start, self.before = start, before
+
+    def copy(self) -> Lane:
+        """Return a ring with the same runs."""
+        made = Lane(self.start, self.before)
+        made.runs, made.ends, made.sums = self.runs.copy(), self.ends.copy(), self.sums.copy()
+        return made
+
+
+class Point(NamedTuple):
+    """An engine when it has finished a transfer; `heads` of rings with work by what was given when that was found."""
+
+    time: Time
+    last_ring: int
+    heads: dict[int, Head]  # never changed: plans share points
+    transfer: int
 
 
 def within(pieces: tuple[Piece, ...], first: int, last: int) -> tuple[Piece, ...]:

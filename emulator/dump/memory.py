@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.access import plan_of
+from emulator.device_memory import Allocation
 from emulator.dma.regions import regions_of, side_regions
-from emulator.memory import Allocation
 from formats.core.records import Window
 from formats.errors import NeuronError
 from formats.named_tuple import NamedTuple

@@ -22,7 +22,8 @@ from emulator.faults import Fault
 from emulator.loaded import LoadedWord
 from emulator.machine_view import WaitingView
 from emulator.placement import DeviceTensor
-from emulator.sequencer import KEPT, WaitingOn
+from emulator.sequencer import KEPT
+from emulator.standing import WaitingOn
 from formats.core import Core
 from formats.core.records import EngineState, QueueState, Source, TensorState, TransferState
 from formats.dtypes import Dtype

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type, is_plain_float32
+from emulator.dtypes import Array, Step, bind_load, bind_load_into, bind_store, chain, element_type, is_plain_float32
 from emulator.engines.operands import elements, raw_view, refuse, reshaped, squeezed
 from emulator.engines.pe_state import Form, Pending, PeState, Place, keep_high, keep_low
 from emulator.engines.registry import executes
@@ -31,7 +31,6 @@ __all__: list[str] = []
 
 _NONE, _LOW, _HIGH, _LOW_HIGH = (int(p) for p in (Fp32Pass.NONE, Fp32Pass.LOW, Fp32Pass.HIGH, Fp32Pass.LOW_HIGH))
 _PRODUCTS = 1 << 11  # products kept bound
-_REWOUND = frozenset((Dtype.FLOAT16, Dtype.TFLOAT32))  # reversed before they are widened, which is faster
 
 
 class _Facts(NamedTuple):
@@ -97,13 +96,15 @@ def load_weights(word: isa.LoadWeights, port: Port) -> Step:
     source = (word.src, dtype, rows)
     latch = state.low if fp32_pass == _LOW and not transposed else state.high
     place = (latch.bits if transposed else latch.weights)[:rows, :cols]
-    held = scratch(place.shape, src.dtype) if dtype in _REWOUND and not transposed else None
     backwards = (slice(None), *(slice(None, None, -1) for _ in src.shape[1:]))
-    target = (place if held is None else held).reshape(src.shape, copy=False)[backwards]
-    fill: Step = partial(np.copyto, target, raw_view(src) if transposed else src, casting="unsafe")
-    if held is not None:
-        values, load = bind_load(held, dtype)
-        fill = chain(fill, load, partial(np.copyto, place, values))
+    if transposed or is_plain_float32(dtype):
+        target = place.reshape(src.shape, copy=False)[backwards]
+        fill: Step = partial(np.copyto, target, raw_view(src) if transposed else src)
+    else:
+        # Bits are reversed before they are widened: conversions that run backwards take four times as long.
+        held = scratch(place.shape, src.dtype)
+        target = raw_view(held.reshape(src.shape, copy=False))[backwards]
+        fill = chain(partial(np.copyto, target, raw_view(src)), bind_load_into(held, dtype, place))
     completes = fp32_pass == _HIGH and not transposed
 
     def latch_tile() -> None:

@@ -104,7 +104,8 @@ class Latch:
 
     def __init__(self) -> None:
         self.weights = np.full((PARTITIONS, PARTITIONS), np.nan, np.float32)
-        self.bits = np.zeros((PARTITIONS, PARTITIONS), np.uint32)
+        # Read by columns: rows that lie a power of two of bytes apart would push each other out of the cache.
+        self.bits = np.zeros((PARTITIONS, PARTITIONS + 16), np.uint32)[:, :PARTITIONS]
         self.form: Form = (PARTITIONS, PARTITIONS, 0x0F, 0x0F, False)
         self.dtype = 0
         self.fp32_pass = int(Fp32Pass.NONE)

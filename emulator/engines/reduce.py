@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from emulator import alu
-from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type
+from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type, is_plain_float32
 from emulator.engines.operands import packed, raw_view, require_elements, reshaped, squeezed
 from emulator.engines.registry import executes
+from emulator.engines.rows import turned
 from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
@@ -24,10 +25,24 @@ from formats.isa import AluOp, ReduceDims
 
 __all__ = ["bind_fold"]
 
-# Transposing this many partitions at a time stays inside the first-level cache.
-_BLOCK = 16
+# Results in each partition from which on rows of them are long enough to be added as they are.
+_MANY = 16
+# Elements up to which folding them one after the other takes less time than packing them; and, of maxima, up to which
+# NumPy's own loops go from the first to the last on any processor.
+_FEW, _FEWEST = 16, 4
+# Where rows of each result are whole vectors, however they follow each other: which of two NaNs a sum keeps may differ
+# between a vector and what is left over.
+_VECTORS = 64
+_CALLS = 256  # results, each a call of NumPy's loop, that take longer than going through all tiles of elements
+# What NumPy's sum begins with: 0 on some versions, so that negative zeros add up to 0, and -0 on others.
+_BEGIN = np.add.reduce(np.full((2, 2), -0.0, np.float32), 0)[0]
 _SEQUENTIAL: dict[AluOp, np.ufunc] = {AluOp.ADD: np.add, AluOp.SUBTRACT: np.subtract, AluOp.MULTIPLY: np.multiply}
 _ANY_ORDER: dict[AluOp, np.ufunc] = {AluOp.MAX: np.maximum, AluOp.MIN: np.minimum}
+_TRUTHS: dict[AluOp, np.ufunc] = {
+    AluOp.LOGICAL_AND: np.logical_and,
+    AluOp.LOGICAL_OR: np.logical_or,
+    AluOp.LOGICAL_XOR: np.logical_xor,
+}
 _BITS: dict[AluOp, np.ufunc] = {
     AluOp.BITWISE_AND: np.bitwise_and,
     AluOp.BITWISE_OR: np.bitwise_or,
@@ -43,9 +58,47 @@ def bind_fold(op: AluOp, values: Array, out: Array) -> Step:
         return _bind_sequential(_SEQUENTIAL[op], values, out)
     if op in (AluOp.ABS_MAX, AluOp.ABS_MIN):
         return partial(_by_magnitude, np.argmax if op is AluOp.ABS_MAX else np.argmin, values, out)
-    if op in (AluOp.LOGICAL_AND, AluOp.LOGICAL_OR, AluOp.LOGICAL_XOR):
-        return partial(_logical, alu.float32(op), values, out)
+    if op in _TRUTHS:
+        return partial(_logical, _TRUTHS[op], values, out)
     raise UnsupportedError(f"ALU operator {op.name} cannot reduce")
+
+
+def _bind_few(op: AluOp, values: Array, dims: int, out: Array) -> Step | None:
+    """Return the step that folds the last `dims` dimensions of a tile element by element, bit for bit as `bind_fold`.
+
+    None where that takes longer, or where NumPy's own loops could choose another of two zeros.
+    """
+    shape = values.shape[-dims:]
+    if op in _ANY_ORDER:
+        suits = out.size >= _CALLS and 1 < prod(shape) <= _FEWEST
+    else:
+        suits = out[0].size >= _MANY and 1 < prod(shape) <= _FEW
+    if not suits:
+        return None
+    places = tuple((Ellipsis, *place) for place in np.ndindex(shape))
+    if op in _ANY_ORDER:
+        return partial(_choose, _ANY_ORDER[op], values, places, out)
+    return partial(_fold_few, _SEQUENTIAL[op], values, places, out) if op in _SEQUENTIAL else None
+
+
+def _fold_few(ufunc: np.ufunc, values: Array, places: tuple[Any, ...], out: Array) -> None:
+    if ufunc is np.add:
+        np.add(_BEGIN, values[places[0]], out)
+    else:
+        np.copyto(out, values[places[0]])
+    for place in places[1:]:
+        ufunc(out, values[place], out)
+    if np.isnan(out).any():  # which of several NaNs remains differs
+        rows = values.reshape(out.size, -1).T.copy()
+        out[...] = ufunc.reduce(rows, 0).reshape(out.shape)
+
+
+def _choose(ufunc: np.ufunc, values: Array, places: tuple[Any, ...], out: Array) -> None:
+    ufunc(values[places[0]], values[places[1]], out=out)
+    for place in places[2:]:
+        ufunc(out, values[place], out=out)
+    if np.isnan(out).any():
+        ufunc.reduce(values.reshape(*out.shape, -1), out.ndim, None, out)
 
 
 def _bind_sequential(ufunc: np.ufunc, values: Array, out: Array) -> Step:
@@ -58,18 +111,22 @@ def _bind_sequential(ufunc: np.ufunc, values: Array, out: Array) -> Step:
             partial(ufunc.accumulate, line, 0, None, running),
             partial(np.copyto, out.reshape(1, copy=False), running[-1:]),
         )
-    # Folding the first axis of a packed array adds whole rows one after the other.
-    rows = scratch((folded, partitions, kept), np.float32)
-    turned = rows.transpose(1, 2, 0)
-    steps: list[Step] = [
-        partial(np.copyto, turned[p : p + _BLOCK], values[p : p + _BLOCK]) for p in range(0, partitions, _BLOCK)
-    ]
-    total = scratch((partitions * kept,), np.float32)
-    steps += [
-        partial(ufunc.reduce, rows.reshape(folded, -1), 0, None, total),
-        partial(np.copyto, out, total.reshape(partitions, kept)),
-    ]
-    return chain(*steps)
+    if partitions == 1 or kept >= _MANY or (kept > 1 and partitions % _VECTORS):
+        # Folding the first axis of a packed array adds whole rows one after the other.
+        rows = scratch((folded, partitions, kept), np.float32)
+        total = scratch((partitions * kept,), np.float32)
+        return chain(
+            partial(np.copyto, rows.transpose(1, 2, 0), values),
+            partial(ufunc.reduce, rows.reshape(folded, -1), 0, None, total),
+            partial(np.copyto, out, total.reshape(partitions, kept)),
+        )
+    lanes, turn = turned(values)
+    groups = lanes.reshape((kept, folded, partitions), copy=False)
+    flat = reshaped(out, (1, partitions)) if kept == 1 else None
+    if flat is not None:
+        return chain(turn, partial(ufunc.reduce, groups, 1, None, flat))
+    total = scratch((kept, partitions), np.float32)
+    return chain(turn, partial(ufunc.reduce, groups, 1, None, total), partial(np.copyto, out, total.T))
 
 
 def _by_magnitude(choose: Any, values: Array, out: Array) -> None:
@@ -79,10 +136,8 @@ def _by_magnitude(choose: Any, values: Array, out: Array) -> None:
     np.copyto(out, np.take_along_axis(values, place, axis=2)[..., 0])
 
 
-def _logical(function: alu.Binary, values: Array, out: Array) -> None:
-    np.not_equal(values[..., 0], 0, out)
-    for number in range(1, values.shape[2]):
-        function(out, values[..., number], out)
+def _logical(ufunc: np.ufunc, values: Array, out: Array) -> None:
+    np.copyto(out, ufunc.reduce(np.not_equal(values, 0), 2))
 
 
 @executes(isa.TensorReduce, movable=True)
@@ -104,16 +159,22 @@ def tensor_reduce(word: isa.TensorReduce, port: Port) -> Step:
             raise UnsupportedError("TENSOR_REDUCE: bit-pattern operators work on integers and cannot negate")
         # Signed where the type is: a wider output extends the sign, as it does for TENSOR_TENSOR.
         bits = scratch(src.shape, src.dtype)
-        fold = scratch((partitions, kept), src.dtype)
+        whole = scratch((partitions, kept), src.dtype)
         return chain(
             partial(np.copyto, bits, src),
-            partial(_BITS[op].reduce, bits.reshape(shape), 2, None, fold),
-            partial(np.copyto, raw_view(dst), fold.reshape(dst.shape), casting="unsafe"),
+            partial(_BITS[op].reduce, bits.reshape(shape), 2, None, whole),
+            partial(np.copyto, raw_view(dst), whole.reshape(dst.shape), casting="unsafe"),
         )
     values, load = bind_load(src, word.src_dtype)
-    grouped = reshaped(values, shape)
-    if grouped is None:
-        grouped, load = packed(values, shape)
     total = scratch((partitions, kept), np.float32)
-    negate = partial(np.negative, total, total) if word.negate else None
-    return chain(load, bind_fold(op, grouped, total), negate, bind_store(total.reshape(dst.shape), dst, word.dst_dtype))
+    fold = _bind_few(op, values, src.ndim - split, total.reshape(src.shape[:split]))
+    if fold is None:
+        grouped = reshaped(values, shape)
+        if grouped is None:
+            grouped, load = packed(values, shape)
+        fold = bind_fold(op, grouped, total)
+    results = total.reshape(dst.shape)
+    if word.negate and is_plain_float32(word.dst_dtype):
+        return chain(load, fold, partial(np.negative, results, dst))
+    negate = partial(np.negative, results, results) if word.negate else None
+    return chain(load, fold, negate, bind_store(results, dst, word.dst_dtype))

@@ -10,10 +10,12 @@ import numpy as np
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain
 from emulator.engines.operands import immediate_float, packed, per_partition, raw_view
 from emulator.port import Port
-from emulator.scratch import scratch
+from emulator.scratch import scratch, scratch_apart
 from formats import isa
 
-__all__ = ["float_rows", "float_rows_out", "number_or_column", "raw_rows", "raw_rows_out"]
+__all__ = ["float_rows", "float_rows_out", "number_or_column", "raw_rows", "raw_rows_out", "turned"]
+
+_TOGETHER = 64  # partitions turned at a time: a line of each and what they become stay in the first-level cache
 
 
 def float_rows(view: Array, code: int) -> tuple[Array, Step]:
@@ -52,3 +54,20 @@ def number_or_column(word: isa.Instruction, port: Port, name: str) -> tuple[Any,
     # A copy, since the output of the word may lie over it.
     column = scratch(values.shape, np.float32)
     return column, chain(refresh, partial(np.copyto, column, values))
+
+
+def turned(view: Array) -> tuple[Array, Step]:
+    """Return the elements as rows of one element per partition, in stream order, and the step that copies them there.
+
+    By way of a packed copy: partitions of a memory lie a power of two of bytes apart, and so in one set of the cache.
+    """
+    partitions, size = view.shape[0], view.size // view.shape[0]
+    held, rows = scratch_apart(partitions, size, view.dtype), scratch_apart(size, partitions, view.dtype)
+    across = rows.T
+    return rows, chain(
+        partial(np.copyto, held.reshape(view.shape, copy=False), view),
+        *[
+            partial(np.copyto, across[first : first + _TOGETHER], held[first : first + _TOGETHER])
+            for first in range(0, partitions, _TOGETHER)
+        ],
+    )

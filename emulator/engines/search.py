@@ -62,6 +62,8 @@ def find_index8(word: isa.FindIndex8, port: Port) -> Step:
 def _match(data: Array, values: Array, order: Iterable[int], taken: Array, places: Array) -> None:
     """Give each value, in that order, the first equal element that none before has taken."""
     taken.fill(False)
+    if _match_largest(data, values, taken, places):
+        return
     lanes = np.arange(data.shape[0])
     for number in order:
         equal = data == values[:, number : number + 1]
@@ -70,6 +72,23 @@ def _match(data: Array, values: Array, order: Iterable[int], taken: Array, place
         found = equal[lanes, first]
         taken[lanes[found], first[found]] = True
         places[:, number] = np.where(found, first, np.iinfo(places.dtype).max).astype(places.dtype)
+
+
+def _match_largest(data: Array, values: Array, taken: Array, places: Array) -> bool:
+    """Do what `_match` does where each of the values is one of the eight largest elements; else say so."""
+    partitions, width = data.shape
+    large = np.flatnonzero(data >= values.min(axis=1, keepdims=True))
+    if large.size != _EIGHT * partitions:
+        return False
+    rows, columns = (part.reshape(partitions, _EIGHT) for part in np.divmod(large, width))
+    equal = data[rows, columns][:, None, :] == values[:, :, None]
+    # As many of each row, and each equal to one value: in whatever order they are given, all get the same.
+    lanes = np.arange(partitions)[:, None]
+    if not (np.equal(rows, lanes).all() and all(np.equal(np.count_nonzero(equal, axis=at), 1).all() for at in (1, 2))):
+        return False
+    taken[rows, columns] = True
+    places[...] = np.take_along_axis(columns, equal.argmax(axis=2), axis=1)
+    return True
 
 
 @executes(isa.MatchReplace8, lasting=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.device_memory import Allocation
 from emulator.journal.control import Control, Copy
-from emulator.memory import Allocation
 from emulator.memory_state import ChipState, DeviceMemoryState
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from emulator.device_memory import Allocation
 from emulator.dma.transfer import Transfer
 from emulator.events import Event, SemaphoreChange
 from emulator.journal import checkpoint
@@ -19,7 +20,7 @@ from emulator.journal.checkpoint import Checkpoint, Originals
 from emulator.journal.control import Change, Control
 from emulator.journal.effects import holds_back, regions_of_event, written_by
 from emulator.journal.saved import ChipBytes, DeviceBytes, Pool, Saved, save_region, save_tile
-from emulator.memory import Allocation, ChipMemory
+from emulator.memory import ChipMemory
 from emulator.memory_state import DeviceMemoryState
 from formats import isa
 from formats.named_tuple import NamedTuple

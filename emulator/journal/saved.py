@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from emulator.device_memory import Allocation
 from emulator.dtypes import Array
 from emulator.engines.pe_state import Latch
-from emulator.memory import FRESH, Allocation, ChipMemory
+from emulator.memory import FRESH, ChipMemory
 from formats import isa
 from formats.isa import Fp32Pass
 

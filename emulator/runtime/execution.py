@@ -16,6 +16,7 @@ from emulator.debug_stream import DebugStream, Printed
 from emulator.device import Device
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
+from emulator.observers import is_observer
 from emulator.pace import seldom_collected
 from emulator.settings import Settings
 from formats.dtypes import Dtype
@@ -130,12 +131,7 @@ def execute(
     """
     # What is loaded and what watches is as many objects as what runs, and nearly all of it is gone by the end.
     with seldom_collected():
-        is_alone = not observers and progress is None and guard is nullcontext
-        found = _executed(neff, inputs, settings, checks, progress, observers, guard, may_repeat=is_alone)
-        if found is None:
-            found = _executed(neff, inputs, settings, checks, progress, observers, guard)
-        assert found is not None
-        return found
+        return _executed(neff, inputs, settings, checks, progress, observers, guard)
 
 
 def _executed(
@@ -146,19 +142,16 @@ def _executed(
     progress: Progress | None,
     observers: Sequence[Any],
     guard: Guard,
-    may_repeat: bool = False,
-) -> Result | None:
-    """Return what came of an execution; None where it has to be made once more, see `emulator.checks.again.Again`."""
+) -> Result:
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
-    watching, again = list(observers), None
+    watching = list(observers)
     if checks:
         from emulator.checks.again import Again  # deferred: start-up
 
-        again = Again(checks, may_repeat)
-        watching = [again, *watching]
+        watching = [Again(checks), *watching]
     arrays = check_inputs(opened, inputs)
     device = new_device(opened, settings)
-    device.observers.extend(observer for observer in watching if hasattr(observer, "on_event"))
+    device.observers.extend(observer for observer in watching if is_observer(observer))
     device.load(opened)
     device.set_inputs(arrays)
     for observer in watching:
@@ -177,9 +170,6 @@ def _executed(
     for observer in watching:
         if hasattr(observer, "finish"):
             observer.finish()
-    if again is not None and again.is_lost:
-        device.release()
-        return None
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
     result = result_of(device, seconds, findings, () if stream is None else stream.records())
     if not observers:

@@ -19,6 +19,7 @@ from emulator.machine.machine import Machine, Place
 from emulator.machine.ranks.communicators import Meeting
 from emulator.machine.ranks.explain import Ranked, RankHang
 from emulator.machine.ranks.machine import USUAL_PACKETS, Carried, Packets, RankedMachine
+from emulator.observers import is_observer
 from emulator.runtime.execution import Result, check_inputs, result_of
 from emulator.settings import Settings
 from formats.named_tuple import NamedTuple
@@ -190,7 +191,7 @@ def execute_ranks(
             from emulator.checks.registry import make_checks  # deferred: start-up
 
             mine = [*make_checks(checks), *mine]
-        device.observers.extend(one for one in mine if hasattr(one, "on_event"))
+        device.observers.extend(one for one in mine if is_observer(one))
         watching.append(mine)
     machine.load(each)
     streams: list[DebugStream | None] = []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from emulator.core import Core
     from emulator.device import Device
     from emulator.dma.transfer import Transfer
-    from emulator.events import Event, SemaphoreChange
+    from emulator.events import SemaphoreChange
     from emulator.loaded import LoadedWord
     from emulator.observers import Occupation
     from emulator.sequencer import Sequencer
@@ -56,13 +56,18 @@ class Capture:
 
     # --- what the device reports -------------------------------------------------------------------------------------
 
-    def on_event(self, event: Event) -> None:
-        """Note a completion and what it signals."""
-        self.recorder.on_event(event)
-        cause = event.engine if event.engine in ENGINES else None
-        for change in event.semaphores:
-            whose = cause if change.core == event.core else None
-            self._signals.setdefault(change.core, []).append((change, whose, event.time_ps))
+    def on_word(self, engine: Sequencer, number: int, now: int, changes: tuple[SemaphoreChange, ...]) -> None:
+        """Note a word that completed and what it signals."""
+        self.recorder.on_word(engine, number, now, changes)
+        for change in changes:
+            whose = engine.name if change.core == engine.core.index else None
+            self._signals.setdefault(change.core, []).append((change, whose, now))
+
+    def on_transfer(self, transfer: Transfer, number: int, now: int, changes: tuple[SemaphoreChange, ...]) -> None:
+        """Note a transfer that completed and what it signals."""
+        self.recorder.on_transfer(transfer, number, now, changes)
+        for change in changes:
+            self._signals.setdefault(change.core, []).append((change, None, now))
 
     def on_issue(self, engine: Sequencer, loaded: LoadedWord, now: int) -> None:
         """Note a word that issues."""
@@ -71,10 +76,6 @@ class Capture:
     def on_plan(self, transfer: Transfer, memory: Occupation | None) -> None:
         """Note what a transfer occupies."""
         self.recorder.on_plan(transfer, memory)
-
-    def on_replan(self, transfer: Transfer) -> None:
-        """Note when it did."""
-        self.recorder.on_replan(transfer)
 
     # --- what a capture says -----------------------------------------------------------------------------------------
 

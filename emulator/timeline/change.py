@@ -72,7 +72,7 @@ class Change:
         for core, engine, position in self.unwaited:
             words: Any = device.cores[core].engines[engine].words
 
-            words[position] = words[position]._replace(word=words[position].word.without_waits())
+            words[position] = words[position].with_word(words[position].word.without_waits())
 
 
 def replace_value(arch: Any, name: str, value: float) -> Any:

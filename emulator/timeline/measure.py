@@ -47,10 +47,10 @@ class _Schedule:
     """Take the effects off words and transfers: what is left is the schedule."""
 
     def on_issue(self, engine: Any, loaded: Any, now: int) -> None:
-        flight = engine.in_flight[-1]
+        _, bound, issued, consumed = engine.flights[-1]
         # a WRITE may raise a semaphore: it is part of the schedule itself
-        if flight.action.writes and not isinstance(loaded.word, isa.Write):
-            engine.in_flight[-1] = flight._replace(action=flight.action.without_data())
+        if bound.action.writes and not isinstance(loaded.word, isa.Write):
+            engine.flights[-1] = loaded, bound.with_action(bound.action.without_data()), issued, consumed
 
     def on_plan(self, transfer: Any, memory: object) -> None:
         transfer.move = None

@@ -55,9 +55,10 @@ def critical_path(recorder: Recorder, causes: Causes | None = None) -> CriticalP
 def _behind(recorder: Recorder, causes: Causes, links: Iterable[Link]) -> set[tuple[Owner, int]]:
     """Return the words that were still in the array when one of the path was taken, and so on from those."""
     found: set[tuple[Owner, int]] = set()
+    times = {owner: (track.start, track.completed) for owner, track in recorder.tracks.items()}
     for owner, row in {(link.owner, link.row) for link in links if link.owner.name == "PE" and link.kind != "data"}:
-        track = recorder.tracks[owner]
-        while row and isinstance(causes.word(owner, row), _ARRAY) and track.completed[row - 1] > track.start[row]:
+        start, completed = times[owner]
+        while row and isinstance(causes.word(owner, row), _ARRAY) and completed[row - 1] > start[row]:
             row -= 1
             if (owner, row) in found:
                 break

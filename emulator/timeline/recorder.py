@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import Any
 
 from emulator.device import Device
 from emulator.dma.collectives import CollectiveTransfer
-from emulator.dma.transfer import Transfer
-from emulator.events import Event
+from emulator.dma.transfer import Transfer, TransferPlan
+from emulator.events import SemaphoreChange
 from emulator.loaded import LoadedWord
 from emulator.observers import Occupation, Resource
 from emulator.sequencer import Sequencer
 from emulator.timeline.served import Served
-from emulator.timeline.track import EngineTrack, Owner, QueueTrack, Rows, Track
+from emulator.timeline.track import Column, Columns, EngineTrack, Owner, QueueTrack, Rows, Track
 from formats.named_tuple import NamedTuple
 
 __all__ = ["Changes", "Hold", "Holds", "Owner", "PortUse", "Recorder"]
 
 _NONE = array("q")
+_TOGETHER = 1 << 12  # completions after which rows become columns
 Counter = tuple[int, str, int]  # core, "semaphore" or "event", number
 
 
@@ -66,15 +66,15 @@ class PortUse(NamedTuple):
 class Changes:
     """What a semaphore or event went through: value after each change, when, and by which event."""
 
-    __slots__ = ("number", "time", "value")
+    __slots__ = ("rows",)
+    number, time, value = Column("rows", 0), Column("rows", 1), Column("rows", 2)
 
     def __init__(self) -> None:
-        self.number, self.time, self.value = array("q"), array("q"), array("q")
+        self.rows = Columns(3)
 
     def truncate(self, number: int) -> None:
         """Forget the changes from event `number` on."""
-        keep = bisect_left(self.number, number)
-        del self.number[keep:], self.time[keep:], self.value[keep:]
+        self.rows.cut(bisect_left(self.number, number))
 
 
 class Recorder:
@@ -94,7 +94,7 @@ class Recorder:
         self._stale = False  # whether transfers were served since
         self.ports: dict[tuple[int, int], list[PortUse]] = {}
         self.late: dict[tuple[Owner, int], tuple[int, tuple[int, ...]]] = {}  # when it got which ports
-        self._engines: dict[tuple[int, str], EngineTrack] = {}
+        self._engines: dict[Sequencer, EngineTrack] = {}
         self._queues: dict[tuple[int, str], QueueTrack] = {}
         self._last = -1
         for core in device.cores:
@@ -103,26 +103,22 @@ class Recorder:
 
     def _add_engine(self, engine: Sequencer, core: int, name: str) -> None:
         owner = Owner(core, name)
-        track = self.tracks[owner] = self._engines[core, name] = EngineTrack(owner, engine.completed)
-        for index, flight in enumerate(engine.in_flight):
-            behind = len(engine.in_flight) - index
-            free = engine.free_ps if behind == 1 else flight.issued_ps + flight.action.interval
-            track.issue(index, flight.issued_ps, free, flight.loaded.pc, engine.position - behind)
+        track = self.tracks[owner] = self._engines[engine] = EngineTrack(owner, engine.completed)
+        for index, (loaded, bound, issued, _) in enumerate(engine.flights):
+            behind = len(engine.flights) - index
+            free = engine.free_ps if behind == 1 else issued + bound.action.interval
+            track.issue(index, issued, free, loaded.pc, engine.position - behind)
 
     # --- what the device reports -------------------------------------------------------------------------------------
 
     def on_issue(self, engine: Sequencer, loaded: LoadedWord, now: int) -> None:
         """Note a word that issues."""
-        track = self._engines[engine.core.index, engine.name]
-        index = engine.completed + len(engine.in_flight) - 1 - track.base
-        if index == len(track.start):  # the usual case, without a call
-            free = track.free
-            before = free[-1] if index else 0
-            track.waited.append(now - before if now > before else 0)
-            track.start.append(now)
-            free.append(engine.free_ps)
-            track.pc.append(loaded.pc)
-            track.position.append(engine.position - 1)
+        track = self._engines[engine]
+        index = engine.completed + len(engine.flights) - 1 - track.base
+        if index == track.issued:  # the usual case, without a call
+            before, free = track.free_ps, engine.free_ps
+            track.issued, track.free_ps = index + 1, free
+            track.begun.add((now, loaded.pc, now - before if now > before else 0, free, engine.position - 1))
         else:
             self._forget_ports(track.owner, index)
             track.issue(index, now, engine.free_ps, loaded.pc, engine.position - 1)
@@ -138,11 +134,12 @@ class Recorder:
         granted = contention.granted
         if granted is not None:
             contention.granted = None
-            use = PortUse(track.owner, index, granted.start_ps, granted.end_ps)
-            for port in granted.ports:
+            ports, start, end = granted
+            use = PortUse(track.owner, index, start, end)
+            for port in ports:
                 self.ports.setdefault((engine.core.index, port), []).append(use)
-            if granted.start_ps > now:
-                self.late[track.owner, index] = granted.start_ps, granted.ports
+            if start > now:
+                self.late[track.owner, index] = start, ports
 
     def _forget_ports(self, owner: Owner, index: int) -> None:
         """Forget what the words of an engine from a row on had of ports: they issue again."""
@@ -158,6 +155,8 @@ class Recorder:
         served = self._served.get(core)
         if served is None:
             served = self._served[core] = Served()
+        elif served.transfer and served.transfer[-1] >= number:
+            self._settle()  # what ended before the device went back
         engines, known = len(transfer.shares), served.width
         served.begin(number, engines)
         for engine in range(known, engines):
@@ -175,17 +174,11 @@ class Recorder:
             found.start.append(start_ps)
             found.end.append(end_ps)
 
-    def on_replan(self, transfer: Transfer) -> None:
-        """Note the final times of what a transfer occupies: transfers of other queues may move them until it ends."""
-        served = self._served.get(transfer.core)
-        if served is not None:
-            served.end(transfer.number, transfer.snapshot().pieces)
-            self._stale = True
-
     @property
     def holds(self) -> dict[Resource, Holds]:
         """Return who occupies which resource when; pending transfers as things stand."""
         if self._stale:
+            self._settle()
             self._stale = False
             for core, served in self._served.items():
                 for engine in range(served.width):
@@ -205,46 +198,64 @@ class Recorder:
                 if index < len(found.transfer) and found.transfer[index] == transfer.number:
                     found.start[index], found.end[index] = start_ps, end_ps
 
-    def on_event(self, event: Event) -> None:
-        """Note a completion and the semaphores that it changed."""
-        kind, number, now = event.kind, event.number, event.time_ps
+    def on_word(self, engine: Sequencer, number: int, now: int, changes: tuple[SemaphoreChange, ...]) -> None:
+        """Note a word that completed and the semaphores that it changed."""
         if number <= self._last:
             self.truncate(number)
         self._last = number
-        if kind == "instruction" or kind == "barrier":
-            track = self._engines[event.core, event.engine]
-            track.completed.append(now)
-            track.number.append(number)
-        elif kind == "dma":
-            self._transfer(event.instruction, number, now)
-        for change in event.semaphores:
-            key = (change.core, change.kind, change.number)
-            found = self.changes.get(key)
-            if found is None:
-                found = self.changes[key] = Changes()
-            found.number.append(number)
-            found.time.append(now)
-            found.value.append(change.new)
+        self._engines[engine].ended.add((now, number))
+        if changes:
+            self._note(number, now, changes)
+        if not (number + 1) % _TOGETHER:
+            self._settle()
 
-    def _transfer(self, transfer: Any, number: int, now: int) -> None:
-        track = self._queues.get((transfer.core, transfer.queue))
+    def on_transfer(self, transfer: Transfer, number: int, now: int, changes: tuple[SemaphoreChange, ...]) -> None:
+        """Note a transfer that completed and the semaphores that it changed."""
+        if number <= self._last:
+            self.truncate(number)
+        self._last = number
+        request = transfer.request
+        track = self._queues.get((request.core, request.queue))
         if track is None:
-            owner = Owner(transfer.core, transfer.queue, "queue")
-            track = self.tracks[owner] = self._queues[transfer.core, transfer.queue] = QueueTrack(owner)
-        track.completed.append(now)
-        track.number.append(number)
-        started, triggered = transfer.started_ps, transfer.triggered_ps  # the first is worked out of its plan each time
-        track.start.append(started)
-        track.pc.append(transfer.pc)
-        track.waited.append(started - triggered)
-        track.triggered.append(triggered)
-        track.generated.append(transfer.generated_ps)
-        track.nbytes.append(transfer.nbytes)
-        track.hbm_bytes.append(transfer.hbm_bytes)
-        track.pieces.append(transfer.pieces)
-        track.transfer.append(transfer.number)
-        joint = isinstance(transfer, CollectiveTransfer)
-        track.flags.append(transfer.writes_hbm | transfer.prebuilt << 1 | joint << 2)
+            owner = Owner(request.core, request.queue, "queue")
+            track = self._queues[request.core, request.queue] = QueueTrack(owner, self._row)
+            self.tracks[owner] = track
+        # Its plan is that for good: until now transfers of other queues could move its times.
+        track.ended.add((transfer, transfer.plan, number, now))
+        self._stale = True
+        if changes:
+            self._note(number, now, changes)
+        if not (number + 1) % _TOGETHER:
+            self._settle()
+
+    def _row(self, transfer: Transfer, plan: TransferPlan, number: int, now: int) -> tuple[int, ...]:
+        """Return the row of a transfer that has completed, and note when engines served it."""
+        request = transfer.request
+        facts = request.facts
+        served = None if transfer.course is None else self._served.get(request.core)
+        started = None if served is None else served.end(transfer.number, plan.pieces)
+        if started is None:
+            started = plan.started_ps
+        flags = facts.writes_hbm | request.prebuilt << 1 | isinstance(transfer, CollectiveTransfer) << 2
+        triggered = transfer.triggered_ps
+        return (
+            now, number, started, request.pc, started - triggered, triggered, transfer.generated_ps, facts.nbytes,
+            facts.hbm_bytes, facts.pieces, transfer.number, flags,
+        )  # fmt: skip
+
+    def _note(self, number: int, now: int, changes: tuple[SemaphoreChange, ...]) -> None:
+        for index, _, value, core, kind in changes:
+            found = self.changes.get((core, kind, index))
+            if found is None:
+                found = self.changes[core, kind, index] = Changes()
+            found.rows.add((number, now, value))
+
+    def _settle(self) -> None:
+        """Have all rows in columns, which take a fifth of their memory."""
+        for track in self.tracks.values():
+            track.settle()
+        for changes in self.changes.values():
+            changes.rows.settled()
 
     # --- looking -----------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,30 +39,78 @@ class Rows(NamedTuple):
     number: Longs
 
 
-def _longs() -> array[int]:
-    return array("q")
+class Columns:
+    """Rows of numbers that become columns when somebody looks: to append to a dozen arrays takes far longer.
+
+    `add` takes a row, or what `read` makes one of; whoever holds many of these has them settled now and then, since
+    rows take more memory. `fresh` are those that are not in the `columns` yet.
+    """
+
+    __slots__ = ("_read", "_width", "add", "columns", "fresh")
+
+    def __init__(self, width: int, read: Callable[..., tuple[int, ...]] | None = None) -> None:
+        self.columns: tuple[array[int], ...] = ()  # made for the first that looks
+        self._width, self._read = width, read
+        self.fresh: list[tuple[Any, ...]] = []
+        self.add = self.fresh.append
+
+    def settled(self) -> tuple[array[int], ...]:
+        """Return the columns, with all rows in them."""
+        if not self.columns:
+            self.columns = tuple([array("q") for _ in range(self._width)])
+        if self.fresh:
+            rows, read = self.fresh.copy(), self._read
+            self.fresh.clear()
+            if read is not None:
+                rows = [read(*row) for row in rows]
+            for column, values in zip(self.columns, zip(*rows, strict=True), strict=True):
+                column.extend(values)
+        return self.columns
+
+    def cut(self, keep: int) -> None:
+        """Forget the rows from index `keep` on."""
+        for column in self.settled():
+            del column[keep:]
+
+
+class Column:
+    """A column of some rows of the object that it is an attribute of, by the rows' name and its place among them."""
+
+    def __init__(self, rows: str, place: int) -> None:
+        self._rows, self._place = rows, place
+
+    def __get__(self, owner: object, cls: type) -> array[int]:
+        rows: Columns = getattr(owner, self._rows)
+        # Whoever looks, looks often.
+        return (rows.settled() if rows.fresh or not rows.columns else rows.columns)[self._place]
 
 
 class Track:
     """Rows of one owner; columns are indexed alike, `completed` and `number` have the completed rows only.
 
     `start` is the issue of a word, the first data of a transfer; `base` counts what had completed before recording.
+    `begun` and `ended` take what is noted of a beginning and an end, in the order of their columns.
     """
 
-    __slots__ = ("base", "completed", "number", "owner", "pc", "start", "waited")
+    __slots__ = ("base", "begun", "ended", "owner")
+    start, pc, waited = Column("begun", 0), Column("begun", 1), Column("begun", 2)
+    completed, number = Column("ended", 0), Column("ended", 1)
 
     def __init__(self, owner: Owner, base: int = 0) -> None:
         self.owner, self.base = owner, base
-        self.start, self.completed, self.number = _longs(), _longs(), _longs()
-        self.pc, self.waited = _longs(), _longs()
+        self.begun, self.ended = Columns(5), Columns(2)
+
+    def settle(self) -> None:
+        """Have all rows in the columns."""
+        self.begun.settled()
+        self.ended.settled()
 
     def __len__(self) -> int:
         return len(self.number)
 
     def truncate(self, number: int) -> None:
         """Forget the completions from event `number` on."""
-        keep = bisect_left(self.number, number)
-        del self.number[keep:], self.completed[keep:]
+        self.ended.cut(bisect_left(self.number, number))
 
     def segments(self, t0_ps: int, t1_ps: int) -> Rows:
         """Return the rows that overlap the time from `t0_ps` to before `t1_ps`; both orders of columns are kept."""
@@ -87,12 +137,13 @@ class EngineTrack(Track):
     earlier, by row: profiles show those of loads of weights, and of words that take longer the first time.
     """
 
-    __slots__ = ("early", "free", "position")
+    __slots__ = ("early", "free_ps", "issued")
+    free, position = Column("begun", 3), Column("begun", 4)
 
     def __init__(self, owner: Owner, base: int = 0) -> None:
         super().__init__(owner, base)
-        self.free, self.position = _longs(), _longs()
         self.early: dict[int, int] = {}
+        self.issued = self.free_ps = 0  # how many rows have begun, and `free` of the last one
 
     def shown_end(self, row: int, shown_ps: int | None = None) -> int:
         """Return when profiles show that the word of a row ended: one that they show for `shown_ps` as a rule."""
@@ -100,15 +151,11 @@ class EngineTrack(Track):
 
     def issue(self, index: int, issued: int, free: int, pc: int, position: int) -> None:
         """Note a word that issues; a row that is there already gives way, with all after it."""
-        if index < len(self.start):
-            for column in (self.start, self.free, self.pc, self.waited, self.position):
-                del column[index:]
-        before = self.free[index - 1] if index else 0
-        self.waited.append(max(0, issued - before))
-        self.start.append(issued)
-        self.free.append(free)
-        self.pc.append(pc)
-        self.position.append(position)
+        if index < self.issued:
+            self.begun.cut(index)
+            self.free_ps = self.free[-1] if index else 0
+        before, self.free_ps, self.issued = self.free_ps, free, index + 1
+        self.begun.add((issued, pc, max(0, issued - before), free, position))
 
 
 class QueueTrack(Track):
@@ -119,37 +166,16 @@ class QueueTrack(Track):
     writes device memory, plus 2 where its descriptors were made at load time, plus 4 for a collective of ranks.
     """
 
-    __slots__ = ("flags", "generated", "hbm_bytes", "nbytes", "pieces", "transfer", "triggered")
-    COLUMNS = (
-        "start",
-        "completed",
-        "number",
-        "pc",
-        "waited",
-        "triggered",
-        "generated",
-        "nbytes",
-        "hbm_bytes",
-        "pieces",
-        "transfer",
-        "flags",
-    )
+    __slots__ = ()
+    completed, number, start, pc = (Column("ended", place) for place in range(4))
+    waited, triggered, generated, nbytes = (Column("ended", place) for place in range(4, 8))
+    hbm_bytes, pieces, transfer, flags = (Column("ended", place) for place in range(8, 12))
 
-    def __init__(self, owner: Owner, base: int = 0) -> None:
-        super().__init__(owner, base)
-        self.triggered, self.generated, self.nbytes, self.hbm_bytes = _longs(), _longs(), _longs(), _longs()
-        self.pieces, self.transfer, self.flags = _longs(), _longs(), _longs()
+    def __init__(self, owner: Owner, read: Callable[..., tuple[int, ...]]) -> None:
+        super().__init__(owner)
+        self.ended = Columns(12, read)
 
     @property
     def collective(self) -> bool:
         """Return whether it is a stream of collectives: what moves there, the ranks of a machine move together."""
         return bool(self.flags) and bool(self.flags[0] & 4)
-
-    def truncate(self, number: int) -> None:
-        """Forget the completions from event `number` on."""
-        self.cut(bisect_left(self.number, number))
-
-    def cut(self, keep: int) -> None:
-        """Forget the rows from index `keep` on."""
-        for name in self.COLUMNS:
-            del getattr(self, name)[keep:]

@@ -175,10 +175,17 @@ class Instruction(Declared):
         raw = self.raw
         size = len(raw)
         kept = self._KEPT or self._kept()
+        if self._POINTERS:
+            kept = self.kept_bits()
+        return (int.from_bytes(raw, "little") & kept).to_bytes(size, "little")
+
+    def kept_bits(self) -> int:
+        """Return the bits that `without_addresses` keeps, of any word that is the same in these."""
+        kept, raw = self._KEPT or self._kept(), self.raw
         for pointer, bits in self._POINTERS:
             if not pointer.enabled(raw):
                 kept |= bits  # an immediate stands there
-        return (int.from_bytes(raw, "little") & kept).to_bytes(size, "little")
+        return kept
 
     @classmethod
     def _kept(cls) -> int:

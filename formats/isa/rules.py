@@ -7,7 +7,8 @@ queues and variables that exist) is not asked here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from formats.dtypes import DTYPES, Dtype
 from formats.isa.codec import generation_of
@@ -20,10 +21,22 @@ from formats.isa.operand import AccessPattern
 from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Problem, Rule, Use, place, span, uses_of
 from formats.isa.unknown import Unknown
 from formats.named_tuple import NamedTuple
-from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_BYTES, SBUF_BYTES, start_partitions
+from formats.neuron_core import (
+    PARTITIONS,
+    PSUM_BASE,
+    PSUM_BYTES,
+    PSUM_PARTITION_STRIDE,
+    SBUF_BYTES,
+    SBUF_PARTITION_STRIDE,
+    start_partitions,
+)
 from formats.targets import Target
 
-__all__ = ["Problem", "Rule", "are_operands_sound", "check", "rules_of"]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Problem", "Rule", "are_all_sound", "are_operands_sound", "check", "rules_of"]
 
 
 def _length(word: Instruction, context: Context) -> Iterator[Finding]:
@@ -196,37 +209,23 @@ def check(word: Instruction, target: str | Target = "gen3", engine: str | None =
 
 
 _MOST_KINDS = 1 << 13
-# Of words that differ in addresses only: their operands, None where one of them breaks a rule at any address.
-_USES: dict[tuple[type[Instruction], str, bytes], tuple[Use, ...] | None] = {}
+_MANY = 32  # words of a class beyond which they are looked at together, kind by kind
+_FEW_KINDS = 16  # of those
+_MOST_SOUND = 1 << 12  # words of a class that are known to be sound: a kernel that differs in a few has the others
+_SOUND: dict[tuple[type[Instruction], str], set[bytes]] = {}
 
 
 def are_operands_sound(word: Instruction, target: str | Target = "gen3") -> bool:
     """Return whether `check` finds nothing in the operands of a word; programs have many words of few kinds."""
     generation, cls = generation_of(target), type(word)
-    if generation not in cls.GENERATIONS:
-        return True  # nothing else is asked of such a word
-    known = cls, generation, word.without_addresses()
-    uses = _USES.get(known)
-    if uses is None:
-        if known in _USES:
-            return False
-        if len(_USES) >= _MOST_KINDS:
-            _USES.clear()
-        uses = uses_of(word)
-        context = Context(generation, uses)
-        broken = any(
-            field in cls.OPERANDS for rule in rules_of(cls) if not rule.placed for field, _ in rule.check(word, context)
-        )
-        _USES[known] = None if broken else uses
-        if broken:
-            return False
+    kind = _kind_of(word, generation)
+    if not kind.is_asked:
+        return kind.is_sound
     raw, fields, placed = word.raw, cls.FIELDS, []
-    rules = _placed_rules(cls)
-    if _stand_well(raw, known, uses):
-        rules = tuple([rule for rule in rules if rule.check not in _STANDING])
-        if not rules:
-            return True
-    for name, pattern, dtype_field, dtype, size, partitions_field, partitions in uses:
+    rules = kind.others if _stand_well(raw, kind) else kind.rules
+    if not rules:
+        return True
+    for name, pattern, dtype_field, dtype, size, partitions_field, partitions in kind.uses:
         at = fields[name].offset
         address = int.from_bytes(raw[at : at + 4], "little")
         moved = AccessPattern(address, pattern.steps, pattern.counts)
@@ -236,6 +235,45 @@ def are_operands_sound(word: Instruction, target: str | Target = "gen3") -> bool
         for _ in rule.check(word, context):
             return False
     return True
+
+
+def are_all_sound(words: Iterable[Instruction], target: str | Target = "gen3") -> bool:
+    """Return whether `check` finds nothing in the operands of any of many words; False may also mean that it might."""
+    by_class: dict[type[Instruction], list[Instruction]] = {}
+    for word in words:
+        by_class.setdefault(type(word), []).append(word)
+    generation = generation_of(target)
+    for cls, found in by_class.items():
+        known = _SOUND.setdefault((cls, generation), set())
+        fresh = [word for word in found if word.raw not in known]
+        if fresh:
+            if not _are_sound(cls, fresh, target):
+                return False
+            if len(known) + len(fresh) > _MOST_SOUND:
+                known.clear()
+            known.update([word.raw for word in fresh[:_MOST_SOUND]])
+    return True
+
+
+def _are_sound(cls: type[Instruction], words: list[Instruction], target: str | Target) -> bool:
+    raws = [word.raw for word in words]
+    if len(words) < _MANY or len(set(map(len, raws))) > 1:
+        return all(are_operands_sound(word, target) for word in words)
+    import numpy as np  # deferred: start-up
+
+    rows = np.frombuffer(b"".join(raws), np.uint8).reshape(len(raws), -1)
+    for _ in range(_FEW_KINDS):
+        word = cls.from_raw(rows[0].tobytes())
+        size = len(word.raw)
+        mask = np.frombuffer((word.kept_bits() & (1 << 8 * size) - 1).to_bytes(size, "little"), np.uint8)
+        alike = (rows & mask == rows[0] & mask).all(1)
+        kind = _kind_of(word, generation_of(target))
+        if kind.others or not kind.is_sound or (kind.is_asked and not _all_stand_well(rows[alike], kind)):
+            return all(are_operands_sound(word, target) for word in words)
+        rows = rows[~alike]
+        if not rows.size:
+            return True
+    return all(are_operands_sound(cls.from_raw(row.tobytes()), target) for row in rows)
 
 
 class _Stand(NamedTuple):
@@ -249,27 +287,62 @@ class _Stand(NamedTuple):
     starts: tuple[int, ...]
 
 
-_STANDS: dict[tuple[type[Instruction], str, bytes], tuple[_Stand, ...]] = {}
+class _Kind(NamedTuple):
+    """What is known of words that differ in addresses only.
+
+    Where `is_asked` is not set, they are all sound or all not; else by `rules`, or by those of them in `others` where
+    the operands stand as `stands` has it.
+    """
+
+    is_asked: bool
+    is_sound: bool
+    uses: tuple[Use, ...] = ()
+    limit: int = 0  # bytes of a partition of SBUF
+    stands: tuple[_Stand, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    others: tuple[Rule, ...] = ()
 
 
-def _stand_well(raw: bytes, known: tuple[type[Instruction], str, bytes], uses: tuple[Use, ...]) -> bool:
+_KINDS: dict[tuple[type[Instruction], str, bytes], _Kind] = {}
+
+
+def _kind_of(word: Instruction, generation: str) -> _Kind:
+    known = type(word), generation, word.without_addresses()
+    kind = _KINDS.get(known)
+    if kind is None:
+        if len(_KINDS) >= _MOST_KINDS:
+            _KINDS.clear()
+        kind = _KINDS[known] = _new_kind(word, generation)
+    return kind
+
+
+def _new_kind(word: Instruction, generation: str) -> _Kind:
+    cls = type(word)
+    if generation not in cls.GENERATIONS:
+        return _Kind(False, True)  # nothing else is asked of such a word
+    uses = uses_of(word)
+    context = Context(generation, uses)
+    rules = rules_of(cls)
+    if any(field in cls.OPERANDS for rule in rules if not rule.placed for field, _ in rule.check(word, context)):
+        return _Kind(False, False)
+    stands = tuple(
+        _Stand(cls.FIELDS[use.name].offset, use.size, *span(use), use.partitions, start_partitions(use.partitions))
+        for use in uses
+    )
+    placed = tuple(rule for rule in rules if rule.placed)
+    others = tuple(rule for rule in placed if rule.check not in _STANDING)
+    return _Kind(bool(placed), True, uses, SBUF_BYTES[generation], stands, placed, others)
+
+
+def _stand_well(raw: bytes, kind: _Kind) -> bool:
     """Return whether the operands of a word obey `_memory`, `_start_partition` and `_alignment`, without their texts.
 
     Words of a kind differ in their addresses alone.
     """
-    stands = _STANDS.get(known)
-    if stands is None:
-        if len(_STANDS) >= _MOST_KINDS:
-            _STANDS.clear()
-        stands = _STANDS[known] = tuple(
-            _Stand(known[0].FIELDS[use.name].offset, use.size, *span(use), use.partitions,
-                   start_partitions(use.partitions))
-            for use in uses
-        )  # fmt: skip
-    for at, size, low, high, partitions, starts in stands:
+    for at, size, low, high, partitions, starts in kind.stands:
         address = int.from_bytes(raw[at : at + 4], "little")
         space, partition, byte = place(address)
-        limit = PSUM_BYTES if space == "PSUM" else SBUF_BYTES[known[1]]
+        limit = PSUM_BYTES if space == "PSUM" else kind.limit
         if (
             address % size
             or byte + low < 0
@@ -281,14 +354,28 @@ def _stand_well(raw: bytes, known: tuple[type[Instruction], str, bytes], uses: t
     return True
 
 
+def _all_stand_well(rows: npt.NDArray[np.uint8], kind: _Kind) -> bool:
+    """Return the same of all of many words of a kind, a row each."""
+    import numpy as np  # deferred: start-up
+
+    for at, size, low, high, partitions, starts in kind.stands:
+        address = rows[:, at : at + 4].copy().view("<u4")[:, 0].astype(np.int64)
+        if (address % size).any():
+            return False
+        in_psum = address >= PSUM_BASE
+        for part, base, stride, limit in (
+            (address[~in_psum], 0, SBUF_PARTITION_STRIDE, kind.limit),
+            (address[in_psum], PSUM_BASE, PSUM_PARTITION_STRIDE, PSUM_BYTES),
+        ):
+            partition, byte = np.divmod(part - base, stride)
+            if (
+                (byte + low < 0).any()
+                or (byte + high > limit).any()
+                or (partition + partitions > PARTITIONS).any()
+                or not set(partition.tolist()) <= set(starts)
+            ):
+                return False
+    return True
+
+
 _STANDING = (_memory, _start_partition, _alignment)
-
-
-def _placed_rules(cls: type[Instruction]) -> tuple[Rule, ...]:
-    found = _PLACED.get(cls)
-    if found is None:
-        found = _PLACED[cls] = tuple(rule for rule in rules_of(cls) if rule.placed)
-    return found
-
-
-_PLACED: dict[type[Instruction], tuple[Rule, ...]] = {}

@@ -87,34 +87,33 @@ class Archive:
     """
 
     def __init__(self, blob: Blob, header: Header, limits: Limits) -> None:
-        self._blob, self._header, self._limits = blob, header, limits
+        self._blob, self._limits = blob, limits
+        self._start, self._stated = header.header_size, header.data_size
         self.path = blob.path
 
     @property
     def available(self) -> int:
         """Return how many bytes of data there are, at most as many as the header states."""
-        return max(0, min(self._header.data_size, self._blob.size - self._header.header_size))
+        return max(0, min(self._stated, self._blob.size - self._start))
 
     @cached_property
     def compression(self) -> str:
         """Return "gzip" or "none"."""
-        start = self._blob.read(self._header.header_size, BLOCK)
+        start = self._blob.read(self._start, BLOCK)
         if start.startswith(GZIP_MAGIC):
             return "gzip"
         # What is shorter than a block goes to the reader of tars as well, which says how much is missing.
         if start[257:262] == b"ustar" or len(start) < BLOCK:
             return "none"
-        raise FormatError(
-            "archive is neither gzip nor tar", path=self.path, offset=self._header.header_size, got=start[:8].hex(" ")
-        )
+        raise FormatError("archive is neither gzip nor tar", path=self.path, offset=self._start, got=start[:8].hex(" "))
 
     def data(self) -> bytes:
         """Return everything that the header counts as data: the archive and the zeros after it."""
-        return self._blob.read(self._header.header_size, self.available)
+        return self._blob.read(self._start, self.available)
 
     def beyond(self) -> bytes:
         """Return the bytes of the file after the data; none in a healthy file."""
-        start = self._header.header_size + self.available
+        start = self._start + self.available
         return self._blob.read(start, self._blob.size - start)
 
     @cached_property
@@ -132,7 +131,7 @@ class Archive:
 
     @cached_property
     def _bare(self) -> Blob:
-        return _Window(self._blob, self._header.header_size, self.available)
+        return _Window(self._blob, self._start, self.available)
 
     @property
     def stream_length(self) -> int:

@@ -29,7 +29,6 @@ class Container:
     def __init__(self, source: Readable, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self._blob = open_blob(source)
-        self.header = Header.parse(self._blob.read(0, HEADER_SIZE), self._blob.path)
         if self.header.header_size > self._blob.size:
             raise FormatError(
                 "NEFF header is cut off",
@@ -38,6 +37,16 @@ class Container:
                 got=self._blob.size,
             )
         self.archive = Archive(self._blob, self.header, limits)
+
+    @cached_property
+    def header(self) -> Header:
+        """Return the header; a damaged one is refused as the file is opened."""
+        return Header.parse(self._blob.read(0, HEADER_SIZE), self._blob.path)
+
+    @property
+    def name(self) -> str:
+        """Return the name that the header gives the file."""
+        return self.header.name
 
     @property
     def path(self) -> str | None:

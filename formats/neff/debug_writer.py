@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 from formats.named_tuple import NamedTuple
 from formats.neff.debuginfo import ENGINE_IDS
 from formats.neff.wire import packed, varint, write_bytes, write_varint
 
-__all__ = ["DebugEntry", "DebugWriter", "EntryFields"]
+__all__ = ["DebugEntry", "DebugFiles", "DebugWriter", "EntryFields"]
 
 _PENGUIN = "debug_info_penguin.dbg"
 # an instruction's kind: neither a transpose nor anything else that has a number (formats.md 3.9)
@@ -99,15 +101,42 @@ class DebugWriter:
             for place, number in self._origins.items()
         )
         return {
-            f"debug_info/{_PENGUIN}_sg{self._subgraph:06d}": write_bytes(
-                1, "Statements of the kernel, written by neurontools."
-            )
+            _shared_name(self._subgraph): write_bytes(1, "Statements of the kernel, written by neurontools.")
             + body
             + _strings(strings)
         }
 
     def _origin(self, place: _Place) -> int:
         return self._origins.setdefault(place, len(self._origins) + 1)
+
+
+class DebugFiles:
+    """The members of one subgraph's debug info, by their names in the archive, written when the first is asked for."""
+
+    def __init__(self, subgraph: int, folder: str, engines: Mapping[str, list[EntryFields | None]]) -> None:
+        self._subgraph, self._folder, self._engines = subgraph, folder, engines
+
+    def members(self) -> dict[str, Callable[[], bytes]]:
+        """Return what makes each member."""
+        names = [f"{self._folder}/debug_info_{level}_{engine}.dbg" for engine in self._engines
+                 for level in ("asm", "backend")]  # fmt: skip
+        if names:
+            names.append(_shared_name(self._subgraph))
+        return {name: partial(self._member, name) for name in names}
+
+    @cached_property
+    def _written(self) -> dict[str, bytes]:
+        writer = DebugWriter(self._subgraph)
+        for engine, entries in self._engines.items():
+            writer.engine(engine, entries)
+        return {f"{self._folder}/{name}": content for name, content in writer.local.items()} | writer.shared
+
+    def _member(self, name: str) -> bytes:
+        return self._written[name]
+
+
+def _shared_name(subgraph: int) -> str:
+    return f"debug_info/{_PENGUIN}_sg{subgraph:06d}"
 
 
 def _usual(entry: EntryFields) -> EntryFields:

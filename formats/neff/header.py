@@ -8,7 +8,7 @@ from formats.errors import FormatError
 from formats.named_tuple import NamedTuple
 from formats.neff.fields import printable
 
-__all__ = ["FEATURE_BITS", "HEADER_SIZE", "FeatureBit", "Header", "feature_names"]
+__all__ = ["FEATURE_BITS", "HEADER_SIZE", "FeatureBit", "Header", "feature_names", "header_name"]
 
 HEADER_SIZE = 1024
 # Headers of another size were never seen; one that claims more than this is damage, not a new version.
@@ -135,6 +135,11 @@ class Header(NamedTuple):
             lnc,
             pad.rstrip(b"\0"),
         )
+
+
+def header_name(name: str) -> str:
+    """Return a name as a header gives it back; FormatError for one that it cannot hold."""
+    return _string(_text(name, 256, "name"))
 
 
 def _string(raw: bytes) -> str:

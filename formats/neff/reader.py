@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from formats.engines import ENGINES
 from formats.errors import NotFoundError
@@ -14,15 +16,18 @@ from formats.neff.definition import Queue, Variable
 from formats.neff.problem import Problem
 from formats.neff.subgraph import Subgraph
 
+if TYPE_CHECKING:
+    from formats.neff.understood import UnknownPart
+
 __all__ = ["Neff", "open_neff"]
 
 
-def open_neff(source: Readable, limits: Limits = DEFAULT_LIMITS) -> Neff:
-    """Return the NEFF in a file or in memory; only its header is read here.
+def open_neff(source: Readable | Neff, limits: Limits = DEFAULT_LIMITS) -> Neff:
+    """Return the NEFF in a file or in memory, one that is open as it is; only its header is read here.
 
     Raises FormatError when the file cannot be read or is not a NEFF. So does everything that is read later.
     """
-    return Neff(source, limits)
+    return source if isinstance(source, Neff) else Neff(source, limits)
 
 
 class Neff(Container):
@@ -63,6 +68,13 @@ class Neff(Container):
         if engine not in ENGINES:
             raise NotFoundError(f"no engine {engine!r}, there are {' '.join(ENGINES)}")
         return self.subgraphs[subgraph].source_of(engine, pc)
+
+    @cached_property
+    def not_understood(self) -> UnknownPart | None:
+        """Return the first part of the file that is not understood, None where all is; words are not looked at."""
+        from formats.neff.understood import unknown_in_file, unknown_in_subgraph  # deferred: start-up
+
+        return next(chain(unknown_in_file(self), *map(unknown_in_subgraph, self.subgraphs)), None)
 
     def verify(self) -> list[Problem]:
         """Return everything that is wrong with the file; an empty list for a sound one."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from formats.errors import FormatError
 from formats.indented import indented_json
@@ -13,7 +14,8 @@ from formats.neff.fields import printable
 from formats.neff.graph import TensorInfo
 from formats.neff.gzipstream import DeflateParameters, gzip_member
 from formats.neff.hashing import HASH_VARIANTS, hash_field
-from formats.neff.header import HEADER_SIZE, Header
+from formats.neff.header import HEADER_SIZE, Header, header_name
+from formats.neff.made import Content, JsonContent, MadeNeff, Written, bytes_of
 from formats.neff.problem import collect
 from formats.neff.reader import Neff, open_neff
 from formats.neff.tar import BLOCK, BLOCKING, TarEntry, TarIndex, member_header, padding
@@ -28,6 +30,8 @@ __all__ = ["NeffWriter"]
 # entries of `num_tpb_per_node`, as many as the header has bytes for it (formats.md 2.1, 3.1)
 _NODE_SLOTS = 64
 _VIRTUAL_CORE = 1 << 10
+# What is larger is written as it is made: members would be held as values and as bytes.
+_LARGE, _MANY = 8 << 20, 1 << 12
 _SMALL = 1 << 16  # bytes of members that are copied once more, to be hashed with their neighbours
 # flags 0, mtime 0 (the same input gives the same bytes), XFL 4 "fastest", OS 3: as the compiler, but for the time
 _GZIP_HEADER = bytes.fromhex("1f8b0800000000000403")
@@ -54,7 +58,7 @@ class NeffWriter:
         self._subgraphs: dict[int, SubgraphWriter] = {}
         self._inputs: dict[str, TensorInfo] = {}
         self._outputs: dict[str, TensorInfo] = {}
-        self._members: dict[str, bytes] = {}
+        self._members: dict[str, Content] = {}
 
     def subgraph(self, index: int = 0) -> SubgraphWriter:
         """Return the writer of one physical core's part."""
@@ -73,11 +77,11 @@ class NeffWriter:
         """
         self._tensor(self._outputs, name, dtype, shape, "output")
 
-    def member(self, name: str, content: bytes) -> None:
-        """Add a member of any other name, such as `metrics.json`."""
+    def member(self, name: str, content: Content) -> None:
+        """Add a member of any other name, such as `metrics.json`, or what makes it once somebody reads it."""
         if name in self._members:
             raise FormatError("two members of one name", field=name)
-        self._members[name] = bytes(content)
+        self._members[name] = content if callable(content) else bytes(content)
 
     def _tensor(self, table: dict[str, TensorInfo], name: str, dtype: object, shape: Sequence[int], kind: str) -> None:
         if name in table or (kind == "input" and name in self._outputs):
@@ -99,21 +103,35 @@ class NeffWriter:
         Raises FormatError when what was put in does not fit together: unresolved variables, inputs without a variable,
         constants of another size than theirs, semaphores of two owners.
         """
-        parts, index = _tar(self._files())
-        identity = hashlib.sha256()
-        for part in parts:
-            identity.update(part)
-        # Files can be large: there is one copy of the members and one of the whole.
-        whole = b"".join((self._header(parts, identity.digest()).encode(), *parts))
-        parts.clear()
+        (whole, index), identity = self._whole(self._files())
         # checked as a bare tar, so that nothing has to be inflated for it
-        neff = self._check(whole, index)
+        neff = open_neff(whole)
+        sizes = [entry.size for entry in index.entries]
+        if len(sizes) <= neff.limits.members and max(sizes) <= neff.limits.member_size:
+            neff.archive.index = index  # what the reader would find, header by header
+        _check(neff)
         if self.compression == "none":
             self.checked = neff
             return whole
-        data = gzip_member(_GZIP_HEADER, whole[HEADER_SIZE:], DeflateParameters(1))
-        data += bytes(-len(data) % BLOCKING)
-        return self._header([data], identity.digest()).encode() + data
+        return self._packed(whole, identity)
+
+    def hand_over(self, *, understood: bool = False) -> Neff:
+        """Return the file as values, checked, whose bytes, those of `to_bytes`, are made once somebody asks for them.
+
+        Raises what `to_bytes` does. JSON holds plain values only, and members that are yet to be made cannot fail; with
+        `understood` nothing is in the file but what this toolkit understands.
+        """
+        contents = self._files()
+        ready = [len(content) for content in contents.values() if isinstance(content, bytes)]
+        if self.compression != "none" or sum(ready) > _LARGE or len(contents) > _MANY:
+            return self.build()
+        for name in contents:
+            member_header(name, 0)  # which refuses what no archive can name
+        neff = MadeNeff(contents, partial(_first, self._whole, contents), header_name(self.name), self.lnc)
+        if understood:
+            neff.not_understood = None
+        _check(neff)
+        return neff
 
     def build(self) -> Neff:
         """Return the file opened from memory."""
@@ -125,6 +143,22 @@ class NeffWriter:
         from formats.whole_files import write_beside  # deferred: start-up
 
         write_beside(path, self.to_bytes())
+
+    def _whole(self, contents: dict[str, Content]) -> tuple[Written, bytes]:
+        """Return the file with a bare archive, and the digest of that."""
+        parts, index = _tar(contents)
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        identity = digest.digest()
+        # Files can be large: there is one copy of the members and one of the whole.
+        return Written(b"".join((self._header(parts, identity).encode(), *parts)), index), identity
+
+    def _packed(self, whole: bytes, identity: bytes) -> bytes:
+        """Return a file with its archive compressed."""
+        data = gzip_member(_GZIP_HEADER, whole[HEADER_SIZE:], DeflateParameters(1))
+        data += bytes(-len(data) % BLOCKING)
+        return self._header([data], identity).encode() + data
 
     def _header(self, parts: Sequence[bytes], identity: bytes) -> Header:
         """Return the header of a file made of these parts; `identity` is the digest of its archive."""
@@ -146,11 +180,12 @@ class NeffWriter:
             lnc_size=self.lnc,
         )
 
-    def _files(self) -> dict[str, bytes]:
+    def _files(self) -> dict[str, Content]:
         writers = [self.subgraph(index) for index in range(self.lnc)]
         files = dict(self._members)
-        made: dict[str, bytes] = {
-            "info.json": _json(
+        made: dict[str, Content] = {
+            "info.json": JsonContent(
+                _json,
                 {
                     "tool_version": OWN_COMPILER,
                     "kelp_version": "Dynamic",
@@ -158,16 +193,17 @@ class NeffWriter:
                     "num_tpb": 1,
                     "num_tpb_requested": 1,
                     "num_tpb_per_node": [1] + [0] * (_NODE_SLOTS - 1),
-                }
+                },
             ),
-            "kelf-0.json": _json(
+            "kelf-0.json": JsonContent(
+                _json,
                 {
                     "graphs": [{"definition": f"{writer.name}/def.json", "name": writer.name} for writer in writers],
                     "version": "0.5",
                     "target": self.target.arch_code,
-                }
+                },
             ),
-            "neff.json": _json(self._graph()),
+            "neff.json": JsonContent(_json, self._graph()),
         }
         for writer in writers:
             made |= writer.files()
@@ -217,32 +253,30 @@ class NeffWriter:
             "metadata": {"signatures": {"default": {"inputs": signature, "outputs": {}}}},
         }
 
-    def _check(self, whole: bytes, index: TarIndex) -> Neff:
-        """Raise the first broken rule; rules about single words would take seconds, and are the builder's to check.
 
-        Returns the file as it was opened for that.
-        """
-        neff = open_neff(whole)
-        sizes = [entry.size for entry in index.entries]
-        if len(sizes) <= neff.limits.members and max(sizes) <= neff.limits.member_size:
-            neff.archive.index = index  # what the reader would find, header by header
-        problems = list(collect("neff.json", graph_problems(neff, neff.subgraphs)))
-        for subgraph in neff.subgraphs:
-            for check in TABLE_CHECKS:
-                problems += collect(subgraph.name, check(subgraph))
-        for problem in problems:
-            if problem.severity == "error":
-                raise FormatError(problem.message, path=problem.where)
-        return neff
+def _check(neff: Neff) -> None:
+    """Raise the first broken rule; rules about single words would take seconds, and are the builder's to check."""
+    problems = list(collect("neff.json", graph_problems(neff, neff.subgraphs)))
+    for subgraph in neff.subgraphs:
+        for check in TABLE_CHECKS:
+            problems += collect(subgraph.name, check(subgraph))
+    for problem in problems:
+        if problem.severity == "error":
+            raise FormatError(problem.message, path=problem.where)
 
 
-def _tar(files: dict[str, bytes]) -> tuple[list[bytes], TarIndex]:
+def _first(whole: Callable[[dict[str, Content]], tuple[Written, bytes]], contents: dict[str, Content]) -> Written:
+    return whole(contents)[0]
+
+
+def _tar(files: dict[str, Content]) -> tuple[list[bytes], TarIndex]:
     """Return the archive in parts, small members together, and where its members stand."""
     parts: list[bytes] = []
     small: list[bytes] = []
     entries = []
     at = 0
-    for name, content in files.items():
+    for name, made in files.items():
+        content = bytes_of(made)
         size = len(content)
         entries.append(TarEntry(printable(name), size, "file", at, at + BLOCK))
         at += BLOCK + size + padding(size)

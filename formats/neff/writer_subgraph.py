@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from formats.engines import ENGINES
 from formats.errors import FormatError
-from formats.neff.debug_writer import DebugWriter, EntryFields
+from formats.neff.debug_writer import DebugFiles, EntryFields
 from formats.neff.definition import ENGINE_KEYS, EXTENDED_FEATURE, QUEUE_KINDS, VARIABLE_KINDS, Queue, Variable
+from formats.neff.made import Content
 from formats.neff.npy import parse_npy
 from formats.neff.transfers import DESCRIPTOR_OPS, Descriptor, descriptor_json
 from formats.neff.writer_values import (
     constant_file,
     dtype_name,
     function_code,
-    json_bytes,
+    json_content,
     queue_json,
     shape_tuple,
     variable_json,
@@ -55,7 +56,7 @@ class SubgraphWriter:
         self._blocks: dict[str, dict[tuple[str, int], dict[str, object]]] = {engine: {} for engine in ENGINES}
         self._tensors: dict[str, dict[str, object]] = {}
         self._implied: set[str] = set()
-        self._sets: dict[str, tuple[dict[str, int], dict[str, bytes]]] = {}
+        self._sets: dict[str, tuple[dict[str, int], dict[str, Content]]] = {}
         self._constants: dict[str, bytes] = {}
         self._debug: dict[str, list[EntryFields | None]] = {}
 
@@ -266,7 +267,7 @@ class SubgraphWriter:
         }
         self._sets[name] = (
             codes,
-            {f"{name}.json": json_bytes(profile), f"{name}_bkt.bin": buckets, f"{name}_ctrl.bin": controls},
+            {f"{name}.json": json_content(profile), f"{name}_bkt.bin": buckets, f"{name}_ctrl.bin": controls},
         )
         return codes
 
@@ -293,21 +294,20 @@ class SubgraphWriter:
             {"base_partition": base_partition, "offset": offset, "partitions": partitions, "size": size, "type": kind},
         ]
 
-    def files(self) -> dict[str, bytes]:
+    def files(self) -> dict[str, Content]:
         """Return the members by their names in the archive."""
         streams = {engine: self._streams[engine] if engine in self._streams else self._prelude() for engine in ENGINES}
-        debug = DebugWriter(self.index)
-        for engine, entries in self._debug.items():
-            debug.engine(engine, self._per_slot(engine, streams[engine], entries))
-        files: dict[str, bytes] = {f"{engine}.bin": data for engine, data in streams.items()}
-        files |= {f"{engine}.json": json_bytes(self._engine_json(engine)) for engine in ENGINES}
-        files |= self._constants | debug.local
+        entries = {engine: self._per_slot(engine, streams[engine], given) for engine, given in self._debug.items()}
+        files: dict[str, Content] = {f"{engine}.bin": data for engine, data in streams.items()}
+        files |= {f"{engine}.json": json_content(self._engine_json(engine)) for engine in ENGINES}
+        files |= self._constants
         for _, parts in self._sets.values():
             files |= parts
-        files["act_info.json"] = json_bytes(self._act_info())
-        files["tensor_map.json"] = json_bytes(self._tensors)
-        files["def.json"] = json_bytes(self._definition(debug))
-        return {f"{self.name}/{name}": content for name, content in files.items()} | debug.shared
+        files["act_info.json"] = json_content(self._act_info())
+        files["tensor_map.json"] = json_content(dict(sorted(self._tensors.items())))
+        files["def.json"] = json_content(self._definition())
+        debug = DebugFiles(self.index, self.name, entries).members()
+        return {f"{self.name}/{name}": content for name, content in files.items()} | debug
 
     def _engine(self, engine: str) -> None:
         if engine not in ENGINES:
@@ -369,22 +369,22 @@ class SubgraphWriter:
             ],
         }
 
-    def _definition(self, debug: DebugWriter) -> dict[str, object]:
+    def _definition(self) -> dict[str, object]:
         out: dict[str, object] = {
             "name": "definition",
             "version": "0.6",
             "cc_streams": {"num_streams": 0},
             "debug_info": {},
             "dma_dbg": [],
-            "dma_queue": {name: queue_json(queue) for name, queue in self._queues.items()},
+            "dma_queue": {name: queue_json(self._queues[name]) for name in sorted(self._queues)},
             "neff_features": self._features,
             "runtime_event_count": _RUNTIME_EVENTS,
             "runtime_semaphore_count": _RUNTIME_SEMAPHORES,
             "runtime_statebuffer_reservation": self._reservations,
-            "var": {name: variable_json(variable) for name, variable in self._variables.items()},
+            "var": {name: variable_json(self._variables[name]) for name in sorted(self._variables)},
         }
         for engine, key in ENGINE_KEYS.items():
-            known = engine in debug.engines
+            known = engine in self._debug
             out |= {
                 key: f"{engine}.json",
                 f"{key}_instr": f"{engine}.bin",

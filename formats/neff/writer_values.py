@@ -8,9 +8,10 @@ from typing import Any
 from formats.errors import FormatError
 from formats.indented import indented_json
 from formats.neff.definition import Queue, Variable
+from formats.neff.made import JsonContent
 from formats.neff.npy import NPY_MAGIC, npy_bytes, parse_npy
 
-__all__ = ["constant_file", "dtype_name", "function_code", "json_bytes", "queue_json", "shape_tuple", "variable_json"]
+__all__ = ["constant_file", "dtype_name", "function_code", "json_content", "queue_json", "shape_tuple", "variable_json"]
 
 
 def dtype_name(dtype: object) -> str:
@@ -104,6 +105,11 @@ def queue_json(queue: Queue) -> dict[str, object]:
             "SB_scratch_partition_size": queue.scratch_size,
         }
     return out
+
+
+def json_content(value: Mapping[str, object]) -> JsonContent:
+    """Return a JSON member that is written, keys sorted, when somebody reads it."""
+    return JsonContent(json_bytes, value)
 
 
 def json_bytes(value: Mapping[str, object]) -> bytes:

@@ -33,7 +33,9 @@ class TileState:
 
     def __init__(self, place: Place, partition: int, byte: int, row: int) -> None:
         self.address, self.stride = place
-        self.partition, self.byte, self.row = partition, byte, row
+        self.partition = partition
+        self.byte = byte
+        self.row = row
         self.region: Region | None = None
 
 
@@ -61,13 +63,16 @@ class Accesses:
 
     def begin(self, number: int) -> None:
         """Make room for the tiles whose lives begin with an operation."""
-        coming, lives = self._coming, self._tiles.lives
-        while self.next <= number:
+        coming, tiles = self._coming, self._tiles
+        lives, places, place = tiles.lives, tiles.places, tiles.place
+        following = self.next
+        while following <= number:
             row = coming.pop()
             tile = lives[row].allocation
-            partition, byte = self._tiles.places[tile.id]
-            self.tiles[tile.id] = TileState(self._tiles.place(tile), partition, byte, row * _ROW)
-            self.next = lives[coming[-1]].first if coming else _NEVER
+            partition, byte = places[tile.id]
+            self.tiles[tile.id] = TileState(place(tile), partition, byte, row * _ROW)
+            following = lives[coming[-1]].first if coming else _NEVER
+        self.next = following
 
     def access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Order an access with those before it: add to `needs` what it must wait for."""
@@ -81,9 +86,10 @@ class Accesses:
         """Note that words `first` to `last` of an engine use the tiles touched; `place` is where it stands in a row."""
         pcs = self.pcs
         for row in self.rows:
-            if pcs[row + place] < 0:
-                pcs[row + place] = first
-            pcs[row + place + 1] = last
+            at = row + place
+            if pcs[at] < 0:
+                pcs[at] = first
+            pcs[at + 1] = last
 
     def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs,
               way: Way | None) -> None:  # fmt: skip

@@ -13,7 +13,7 @@ from neurontools.builder.chip import Chip
 from neurontools.builder.errors import AllocationError
 from neurontools.builder.trace import Allocation, Source, Space
 
-__all__ = ["Life", "Policy", "Span", "allocate", "groups_of", "tightest"]
+__all__ = ["AreRead", "Life", "Policy", "Span", "allocate", "groups_of", "span_of", "tightest"]
 
 # ours; 8 bytes hold the widest element type
 _ALIGN_LARGE, _ALIGN_SMALL = 64, 8
@@ -36,10 +36,20 @@ class Span(NamedTuple):
     high: int
 
 
+class _Held(NamedTuple):
+    """Bytes at an address that the kernel chose, and the operations from which to which they are held."""
+
+    span: Span
+    first: int
+    last: int
+
+
 # What `Span(...)` does, without its function: every tile takes one.
 _span_of: Callable[[tuple[int, int]], Span] = partial(tuple.__new__, Span)
 # Return the first byte for a tile of `size` bytes among the taken spans (ascending), or None.
 Policy = Callable[[int, Sequence[Span]], "int | None"]
+# Return whether what lies in a span of a memory behind an operation may be read by tiles that come later.
+AreRead = Callable[[Span, Space, int], bool]
 
 
 class _NextFit:
@@ -111,10 +121,14 @@ def _first_gap(size: int, taken: Sequence[Span], low: int, high: int) -> int | N
     return at if at + size <= high else None
 
 
-def allocate(lives: Iterable[Life], chip: Chip) -> dict[int, tuple[int, int]]:
+def allocate(lives: Iterable[Life], chip: Chip, are_read: AreRead | None = None) -> dict[int, tuple[int, int]]:
     """Return (partition, byte) of every tile by allocation id; tiles with an address keep it.
 
-    Raises AllocationError, listing what lives at the point that does not fit, when no order of placing finds room.
+    An address of the kernel is taken from the first tile there to the last, since a kernel may keep data there under
+    another name; with `are_read` (`neurontools.builder.leftovers`) between two of them only where that is read.
+
+    Raises AllocationError, listing what takes the bytes at the point that does not fit, when no order of placing finds
+    room.
     """
     lives = list(lives)
     places: dict[int, tuple[int, int]] = {}
@@ -123,17 +137,18 @@ def allocate(lives: Iterable[Life], chip: Chip) -> dict[int, tuple[int, int]]:
         for life in mine:
             if life.allocation.address is not None:
                 _check_fixed(life, chip)
+        fixed = _fixed(mine, space, are_read)
         failed: Life | None = None
         for policy in _policies(space, chip):
-            found, failed = _in_order(mine, policy)
+            found, failed = _in_order(mine, fixed, policy)
             if failed is None:
                 break
         else:
             by_size = sorted(mine, key=lambda life: (-life.allocation.partition_bytes, life.first, life.allocation.id))
-            found, stuck = _offline(by_size, tightest(space, chip))
+            found, stuck = _offline(by_size, fixed, tightest(space, chip))
             if stuck is not None:
                 capacity = chip.psum_bytes if space is Space.PSUM else chip.sbuf_end - chip.sbuf_first
-                raise _overflow(failed or stuck, mine, space, capacity)
+                raise _overflow(failed or stuck, mine, fixed, space, capacity)
         places.update(found)
     return places
 
@@ -151,9 +166,10 @@ def tightest(space: Space, chip: Chip) -> Policy:
     return _policies(space, chip)[-1]
 
 
-def _in_order(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int, int]], Life | None]:
+def _in_order(
+    lives: Sequence[Life], fixed: Sequence[_Held], policy: Policy
+) -> tuple[dict[int, tuple[int, int]], Life | None]:
     """Place tiles as the program comes to them; return the tile that found no room, if any."""
-    fixed = _fixed(lives)
     taken: list[Span] = []  # ascending
     ending: list[tuple[int, Span]] = []  # a heap: what is taken with the last operation that needs it
     places: dict[int, tuple[int, int]] = {}
@@ -164,7 +180,7 @@ def _in_order(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[in
             continue
         while ending and ending[0][0] < start:
             del taken[bisect_left(taken, heappop(ending)[1])]
-        blocked = [span for span, first, behind in fixed if first <= last and behind >= start] if fixed else ()
+        blocked = [one.span for one in fixed if one.first <= last and one.last >= start] if fixed else ()
         size = max(allocation.partition_bytes, 1)
         at = policy(size, sorted([*taken, *blocked]) if blocked else taken)
         if at is None:
@@ -176,9 +192,11 @@ def _in_order(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[in
     return places, None
 
 
-def _offline(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int, int]], Life | None]:
+def _offline(
+    lives: Sequence[Life], fixed: Sequence[_Held], policy: Policy
+) -> tuple[dict[int, tuple[int, int]], Life | None]:
     """Place tiles in the given order, each against all whose lives meet its own: slower, packs best."""
-    placed: list[tuple[Span, int, int]] = list(_fixed(lives))
+    placed: list[tuple[Span, int, int]] = [(one.span, one.first, one.last) for one in fixed]
     places: dict[int, tuple[int, int]] = {}
     for life in lives:
         allocation = life.allocation
@@ -194,16 +212,27 @@ def _offline(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int
     return places, None
 
 
-def _fixed(lives: Sequence[Life]) -> list[tuple[Span, int, int]]:
-    """Return the bytes that the kernel chose itself, each with the stretch over which any tile holds them."""
-    spans: dict[Span, tuple[int, int]] = {}
+def _fixed(lives: Sequence[Life], space: Space, are_read: AreRead | None) -> list[_Held]:
+    """Return the bytes that the kernel chose itself, each with the stretches over which they hold a tile or its data.
+
+    Without `are_read` from the first tile to the last, whatever happens to lie in between.
+    """
+    spans: dict[Span, list[Life]] = {}
     for life in lives:
-        address = life.allocation.address
-        if address is not None:
-            span = Span(address[1], address[1] + max(life.allocation.partition_bytes, 1))
-            first, last = spans.get(span, (life.first, life.last))
-            spans[span] = min(first, life.first), max(last, life.last)
-    return [(span, first, last) for span, (first, last) in spans.items()]
+        if life.allocation.address is not None:
+            spans.setdefault(span_of(life), []).append(life)
+    found = []
+    for span, mine in spans.items():
+        mine.sort(key=lambda one: one.first)
+        held = _Held(span, mine[0].first, mine[0].last)
+        for life in mine[1:]:
+            if life.first > held.last and are_read is not None and not are_read(span, space, held.last):
+                found.append(held)
+                held = _Held(span, life.first, life.last)
+            else:
+                held = held._replace(last=max(held.last, life.last))
+        found.append(held)
+    return found
 
 
 def _check_fixed(life: Life, chip: Chip) -> None:
@@ -224,7 +253,9 @@ def _check_fixed(life: Life, chip: Chip) -> None:
         )
 
 
-def _overflow(failed: Life, lives: Sequence[Life], space: Space, capacity: int) -> AllocationError:
+def _overflow(
+    failed: Life, lives: Sequence[Life], fixed: Sequence[_Held], space: Space, capacity: int
+) -> AllocationError:
     alive = [life for life in lives if life.first <= failed.first <= life.last and life is not failed]
     alive.sort(key=lambda life: (-life.allocation.partition_bytes, life.allocation.id))
     total = sum(life.allocation.partition_bytes for life in alive)
@@ -233,10 +264,39 @@ def _overflow(failed: Life, lives: Sequence[Life], space: Space, capacity: int) 
         f"{life.allocation.name} {life.allocation.partition_bytes} ({_at(life.source)})" for life in alive[:_SHOWN]
     )
     more = f", and {len(alive) - _SHOWN} more" if len(alive) > _SHOWN else ""
-    return AllocationError(
+    text = (
         f"{space.value.upper()} is full: {failed.allocation.name} needs {size} bytes per partition "
         f"({_at(failed.source)}), {total} of {capacity} are taken by {len(alive)} live tensors: {shown}{more}"
     )
+    return AllocationError(text.removesuffix(": ") + _held_back(failed, lives, alive, fixed))
+
+
+def _held_back(failed: Life, lives: Sequence[Life], alive: Sequence[Life], fixed: Sequence[_Held]) -> str:
+    """Return what else keeps a tile out: addresses of the kernel at which none of its tiles lives at that point."""
+    texts = []
+    total = 0
+    for held in fixed:
+        mine = [life for life in lives if life.allocation.address is not None and span_of(life) == held.span]
+        if not (held.first <= failed.last and held.last >= failed.first) or any(life in alive for life in mine):
+            continue
+        total += held.span.high - held.span.low
+        before = max((life for life in mine if life.last < failed.first), key=lambda one: one.last, default=None)
+        after = min((life for life in mine if life.first > failed.first), key=lambda one: one.first, default=None)
+        names = [f"{life.allocation.name} ({_at(life.source)})" for life in (before, after) if life is not None]
+        texts.append(f"{held.span.high - held.span.low} from byte {held.span.low} on for {' and '.join(names)}")
+    if not texts:
+        return ""
+    more = f", and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return (
+        f"; {total} more are held at addresses that the kernel chose, where a tile comes while this one lives or may "
+        f"read what an earlier one left: {', '.join(texts[:_SHOWN])}{more}"
+    )
+
+
+def span_of(life: Life) -> Span:
+    """Return the bytes of a tile at an address that the kernel chose."""
+    _, low = life.allocation.address or (0, 0)
+    return Span(low, low + max(life.allocation.partition_bytes, 1))
 
 
 def _at(source: Source) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from formats.named_tuple import NamedTuple
 from formats.regions import Shape
 
@@ -73,14 +75,22 @@ def overlap(a: Area, b: Area) -> bool:
     """
     if a.low >= b.high or b.low >= a.high or a.first >= b.last or b.first >= a.last:
         return False
-    for step, _ in (*a.shape.steps, *b.shape.steps):
-        inner_a, inner_b = repeated(a.shape, step), repeated(b.shape, step)
-        # each pattern fits into one step, so that it lies at the same place of every step
-        if inner_a <= step and inner_b <= step:
-            distance = (b.low - a.low) % step
-            if distance >= inner_a and step - distance >= inner_b:
-                return False
+    for step, inner_a, inner_b in _common_steps(a.shape, b.shape):
+        distance = (b.low - a.low) % step
+        if distance >= inner_a and step - distance >= inner_b:
+            return False
     return True
+
+
+@lru_cache(maxsize=1 << 14)
+def _common_steps(a: Shape, b: Shape) -> tuple[tuple[int, int, int], ...]:
+    """Return each step into which both patterns fit, so that they lie at the same place of every one, and their parts.
+
+    Programs repeat the same pairs of shapes.
+    """
+    steps = dict.fromkeys(step for step, _ in (*a.steps, *b.steps))
+    found = [(step, repeated(a, step), repeated(b, step)) for step in steps]
+    return tuple(one for one in found if one[1] <= one[0] >= one[2])
 
 
 def repeated(shape: Shape, modulus: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -12,7 +13,7 @@ from formats.errors import UnsupportedError
 from formats.isa import EXTENSION_OPCODE
 from formats.isa.registry import BY_OPCODE
 from formats.neff.definition import EXTENDED_FEATURE
-from formats.neff.reader import Neff, open_neff
+from formats.neff.reader import Neff
 from formats.neff.visits import write_visits
 from formats.neff.writer import NeffWriter
 from formats.neff.writer_subgraph import SubgraphWriter
@@ -33,26 +34,22 @@ __all__ = ["BuiltNeff", "build"]
 
 
 class BuiltNeff:
-    """A finished file: its bytes, and a report on how it was made."""
+    """A finished file, and a report on how it was made."""
 
-    def __init__(self, data: bytes, report: Report, checked: Neff | None = None) -> None:
-        self._data, self.report, self._checked = data, report, checked
+    def __init__(self, neff: Neff, report: Report) -> None:
+        self._neff, self.report = neff, report
 
     def open(self) -> Neff:
         """Return the file opened from memory."""
-        if self._checked is None:
-            self._checked = open_neff(self._data)
-        return self._checked
+        return self._neff
 
     def to_bytes(self) -> bytes:
         """Return the file; the same traces give the same bytes."""
-        return self._data
+        return self._neff.to_bytes()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file; it appears whole or not at all."""
-        from formats.whole_files import write_beside  # deferred: start-up
-
-        write_beside(path, self._data)
+        self._neff.save(path)
 
 
 def build(
@@ -96,17 +93,18 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
         program = Program(trace, chip, part, variables, tiles[index],
                           facts[index], Peer(tiles[other], landings[other]))  # fmt: skip
         cores.append(_core_report(program, variables))
-        writer.member(
-            f"{part.name}/tiles.json", tile_map(tiles[index], program.accesses.pcs, program.accesses.sharing.losses)
-        )
+        # What only somebody who looks wants to know is written for him then.
+        accesses = program.accesses
+        writer.member(f"{part.name}/tiles.json", partial(tile_map, tiles[index], accesses.pcs, accesses.sharing.losses))
         fresh = fresh_map(trace, tiles[index], names[index], used)
         if fresh is not None:
             writer.member(f"{part.name}/fresh.json", fresh)
         if trace.visits is not None:
             runs = {engine: stream.visits for engine, stream in program.streams.of.items() if stream.visits}
-            writer.member(f"{part.name}/visits.json", write_visits(trace.visits.sites, trace.visits.rows, runs))
+            visits = partial(write_visits, trace.visits.sites, trace.visits.rows, runs)
+            writer.member(f"{part.name}/visits.json", visits)
         extended = _write(program, part, chip) or extended
-        del program  # writing needs the room
+        del program, accesses  # writing needs the room
     for member, content in members.items():
         writer.member(member, content)
     first = traces[0]
@@ -116,7 +114,7 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
     for one in first.outputs:
         writer.output(names[0][one.id], one.dtype, one.shape)
     report = Report(name, target.name, extended, tuple(cores))
-    return BuiltNeff(writer.to_bytes(), report, writer.checked)
+    return BuiltNeff(writer.hand_over(understood=True), report)
 
 
 def _check_exchanges(traces: Sequence[Trace], landings: Sequence[list[View]]) -> None:
@@ -184,14 +182,16 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
 
 def _ours(stream: bytearray) -> bool:
     """Return whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
-    words = np.frombuffer(stream, np.uint8).reshape(-1, WORD)
-    # Not np.unique: the first call imports np.ma, which takes longer than all of this.
-    for opcode in np.flatnonzero(np.bincount(words[:, 0], minlength=256)).tolist():
+    opcodes = set(stream[::WORD])
+    if EXTENSION_OPCODE in opcodes:
+        return True
+    for opcode in opcodes:
         cls = BY_OPCODE[opcode]
-        if opcode == EXTENSION_OPCODE or cls is None:
+        if cls is None:
             return True
         if not cls.OURS_MASK and not cls.OURS_CODES:
             continue
+        words = np.frombuffer(stream, np.uint8).reshape(-1, WORD)
         mine = words[words[:, 0] == opcode]
         mask = np.frombuffer(cls.OURS_MASK.to_bytes(WORD, "little"), np.uint8)
         if (mine & mask).any() or any((mine[:, offset] >= limit).any() for offset, limit in cls.OURS_CODES):

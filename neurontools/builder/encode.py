@@ -24,7 +24,7 @@ from formats.regions import shape_of
 from neurontools.builder.areas import Access
 from neurontools.builder.dims import Dims, Limit, Piece, common, elements, merge, split
 from neurontools.builder.errors import BuildError
-from neurontools.builder.templates import Spot, Template
+from neurontools.builder.templates import Spot, Template, keep
 from neurontools.builder.trace import ComputeOp, View
 
 __all__ = ["Encoder", "Place", "Plan", "limit_of", "pad", "refuse"]
@@ -56,6 +56,7 @@ class _Operand(NamedTuple):
 _NARROW = (1 << 16) - 1, -(1 << 15), (1 << 15) - 1
 _WIDE = (1 << 32) - 1, -(1 << 31), (1 << 31) - 1
 _plans: dict[type[Instruction], dict[str, _Operand]] = {}
+_encoded: dict[Any, Plan] = {}  # by what it depends on: the key of its operations, the code of their function
 
 
 def limit_of(field: Pattern) -> Limit:
@@ -124,17 +125,26 @@ class Encoder:
             key = tuple([tuple(part) if isinstance(part, list) else part for part in parts])
             plan = self._known.get(key)
         if plan is None:
-            if op.engine not in op.instruction.ENGINES:
-                raise refuse(op, f"does not run on {op.engine}")
-            shapes = [shape_of(view.dims, view.dtype.size) for view in op.operands.values()]
-            roles = [op.instruction.OPERANDS[name].role for name in op.operands if name in op.instruction.OPERANDS]
-            plan = self._known[key] = Plan(
-                tuple(_templates(op, self.functions)),
-                tuple(Access(number, shapes[number], False) for number, role in enumerate(roles) if role != "write")
-                + tuple(Access(number, shapes[number], True) for number, role in enumerate(roles) if role != "read"),
-                tuple(number for number, role in enumerate(roles) if role != "read"),
-            )
+            code = self.functions[str(fields["function"])] if "function" in fields else None
+            plan = _encoded.get((key, code))
+            if plan is None:
+                plan = _plan_of(op, self.functions)
+                keep(_encoded, (key, code), plan)
+            self._known[key] = plan
         return plan
+
+
+def _plan_of(op: ComputeOp, functions: dict[str, int]) -> Plan:
+    if op.engine not in op.instruction.ENGINES:
+        raise refuse(op, f"does not run on {op.engine}")
+    shapes = [shape_of(view.dims, view.dtype.size) for view in op.operands.values()]
+    roles = [op.instruction.OPERANDS[name].role for name in op.operands if name in op.instruction.OPERANDS]
+    return Plan(
+        tuple(_templates(op, functions)),
+        tuple(Access(number, shapes[number], False) for number, role in enumerate(roles) if role != "write")
+        + tuple(Access(number, shapes[number], True) for number, role in enumerate(roles) if role != "read"),
+        tuple(number for number, role in enumerate(roles) if role != "read"),
+    )
 
 
 def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:

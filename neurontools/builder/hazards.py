@@ -13,7 +13,7 @@ from neurontools.builder.areas import Area, overlap, repeated
 
 __all__ = ["Memory", "Needs", "Region"]
 
-_FLAT = 32  # records that one list holds before they are filed in cells
+_FLAT = 100  # records that one list holds before they are filed in cells
 
 _stamps = count(1)  # one per look into cells
 
@@ -118,7 +118,9 @@ class Region:
             if other.dead:
                 continue
             strictly = low <= other.low and high >= other.high and first <= other.first and last >= other.last
-            if plain and other.plain:
+            if strictly and plain:
+                whole = True
+            elif plain and other.plain:
                 # Nobody accesses what lies outside the region, so that it counts as covered.
                 whole = strictly or (
                     first <= other.first
@@ -139,14 +141,18 @@ class Region:
                 if not whole and not overlap(area, other):
                     kept.append(other)
                     continue
-            ordered = its == actor and area.way is not None and _in_ring(area, other)
-            if (its_write or write) and not (write and ordered):
+            if its != actor:
+                if its_write or write:
+                    its_unit = other.unit
+                    if its not in into or into[its] < its_unit:
+                        into[its] = its_unit
+            elif (its_write or write) and not (write and area.way is not None and _in_ring(area, other)):
                 its_unit = other.unit
-                if (its_unit != unit or its != actor) and (its not in into or into[its] < its_unit):
+                if its_unit != unit and (its not in into or into[its] < its_unit):
                     into[its] = its_unit
             # What this access covers has nothing more to say: whoever follows has to wait for this one anyway. Reads of
             # one queue that are cut differently are on different DMA engines: a later write may be in order with one.
-            if whole and (write or not its_write) and not (its == actor and not write and area.way != other.way):
+            if whole and (write or (not its_write and (its != actor or area.way == other.way))):
                 other.dead = strictly
             else:
                 kept.append(other)

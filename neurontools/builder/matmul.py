@@ -17,7 +17,8 @@ from neurontools.builder.areas import Access
 from neurontools.builder.chip import Chip
 from neurontools.builder.dims import common, elements, merge, split
 from neurontools.builder.encode import limit_of, pad, refuse
-from neurontools.builder.templates import Spot, Template
+from neurontools.builder.planes import part_of
+from neurontools.builder.templates import Spot, Template, keep
 from neurontools.builder.trace import Allocation, MatmulOp, View
 
 __all__ = ["MatmulEncoder", "Passes", "PsumLife", "backwards", "moves_bits_of", "unwritten"]
@@ -43,6 +44,9 @@ class Passes(NamedTuple):
     rest: tuple[Access, ...]
 
 
+_encoded: dict[Any, Passes] = {}  # also by the one thing that a chip decides of them
+
+
 class MatmulEncoder:
     """Encode the multiplications of one program; those of one shape share their work."""
 
@@ -62,10 +66,15 @@ class MatmulEncoder:
         )  # fmt: skip
         known = self._known.get(key)
         if known is None:
+            known = _encoded.get((self.chip.transpose_mode, key))
+            if known is not None:
+                self._known[key] = known
+        if known is None:
             pairs, per_piece = _pairs(op, self.chip, first)
             loads, *rest = (Access(number, shape_of(view.dims, view.dtype.size), view is out)
                             for number, view in enumerate((left, right, out)))  # fmt: skip
             known = self._known[key] = Passes(tuple(pairs), per_piece, (loads,), tuple(rest))
+            keep(_encoded, (self.chip.transpose_mode, key), known)
         return known
 
 
@@ -129,13 +138,49 @@ def moves_bits_of(op: MatmulOp, chip: Chip) -> bool:
 
 
 class _Tile:
-    """The life of one PSUM tile: views of it that were written, and the words that may be the last of each group."""
+    """The life of one PSUM tile: views of it that are known to be written, and the words that may end each group.
 
-    __slots__ = ("groups", "views")
+    Partitions `first` to `last` - 1 and bytes `low` to `high` - 1 hold all that was written; `plane` tells which bytes
+    of the views but for those in `noted`, which nobody has asked about yet.
+    """
+
+    __slots__ = ("first", "groups", "high", "last", "low", "noted", "plane", "views")
 
     def __init__(self) -> None:
-        self.views: dict[tuple[object, ...], View] = {}
+        self.views: set[tuple[object, ...]] = set()
         self.groups: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self.first = self.low = 1 << 62
+        self.last = self.high = -1
+        self.noted: list[View] = []
+        self.plane: Mask | None = None
+
+    def wrote(self, key: tuple[object, ...], view: View) -> None:
+        """Note a view that was not written before."""
+        self.views.add(key)
+        self.noted.append(view)
+        low, high = _span(view)
+        self.first, self.last = min(self.first, view.partition), max(self.last, view.partition + view.partitions)
+        self.low, self.high = min(self.low, low), max(self.high, high)
+
+    def is_outside(self, view: View) -> bool:
+        """Return whether nothing was written in the box of a view."""
+        low, high = _span(view)
+        return (
+            low >= self.high
+            or high <= self.low
+            or view.partition >= self.last
+            or view.partition + view.partitions <= self.first
+        )
+
+    def written(self, allocation: Allocation) -> Mask:
+        """Return which bytes of its allocation were written, by partition."""
+        plane = self.plane
+        if plane is None:
+            plane = self.plane = np.zeros((allocation.partitions, allocation.partition_bytes), dtype=bool)
+        for one in self.noted:
+            part_of(plane, one)[...] = True
+        self.noted.clear()
+        return plane
 
 
 class PsumLife:
@@ -154,26 +199,33 @@ class PsumLife:
         tile = self._tiles.get(view.allocation.id)
         if tile is None:
             tile = self._tiles[view.allocation.id] = _Tile()
-        tile.views.setdefault(_key(view), view)
+        key = _key(view)
+        if key not in tile.views:
+            tile.wrote(key, view)
 
     def state(self, view: View) -> str:
         """Return "written", "fresh" or "mixed" for the bytes of a view."""
         tile = self._tiles.get(view.allocation.id)
         if tile is None:
             return "fresh"
-        if _key(view) in tile.views:
+        key = _key(view)
+        if key in tile.views:
             return "written"
-        mask = self.mask(view)
-        return "written" if mask.all() else "mixed" if mask.any() else "fresh"
+        if tile.is_outside(view):
+            return "fresh"
+        # Bytes first: to ask for elements takes ten times as long, and only bytes of some elements make a difference.
+        written = part_of(tile.written(view.allocation), view)
+        if written.all():
+            tile.views.add(key)  # and stays so
+            return "written"
+        return "mixed" if written.any() and written.all(axis=-1).any() else "fresh"
 
     def mask(self, view: View) -> Mask:
         """Return which elements of a view have been written, as (partitions, *counts)."""
-        allocation = view.allocation
-        plane = np.zeros((allocation.partitions, allocation.partition_bytes), dtype=bool)
-        tile = self._tiles.get(allocation.id)
-        for one in () if tile is None else tile.views.values():
-            _elements(plane, one)[...] = True
-        return np.asarray(_elements(plane, view).all(axis=-1))
+        tile = self._tiles.get(view.allocation.id)
+        if tile is None:
+            return np.zeros((view.partitions, *(count for _, count in view.dims)), dtype=bool)
+        return np.asarray(part_of(tile.written(view.allocation), view).all(axis=-1))
 
     def completed(self, view: View, first: bool, words: tuple[int, ...]) -> None:
         """Remember that words wrote a view and complete an accumulation step; a new group ends the one before it."""
@@ -201,13 +253,16 @@ def _key(view: View) -> tuple[object, ...]:
     return view.dtype.size, view.partition, view.partitions, view.offset, view.dims
 
 
-def _elements(plane: Mask, view: View) -> Mask:
-    """Return the bytes of a view in its allocation's plane as (partitions, *counts, element bytes)."""
+def _span(view: View) -> tuple[int, int]:
+    """Return the lowest byte of a view in each partition, and the one behind its highest."""
     size = view.dtype.size
-    shape = (view.partitions, *(count for _, count in view.dims), size)
-    strides = (plane.shape[1], *(step * size for step, _ in view.dims), 1)
-    start = plane[view.partition :, view.offset :]
-    return np.lib.stride_tricks.as_strided(start, shape, strides)
+    low = high = view.offset
+    for step, count in view.dims:
+        if step > 0:
+            high += step * (count - 1) * size
+        else:
+            low += step * (count - 1) * size
+    return low, high + size
 
 
 def unwritten(allocation: Allocation, view: View, mask: Mask) -> list[View]:

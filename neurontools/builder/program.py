@@ -22,7 +22,7 @@ from neurontools.builder.indirect import combined, indirect_words, whole
 from neurontools.builder.loops import REGISTER, Loop, close_loop, leave_unless, open_loop
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
 from neurontools.builder.streams import ENGINE, QueueUse, Stream, Streams
-from neurontools.builder.templates import fill
+from neurontools.builder.templates import fill, put_address
 from neurontools.builder.tiles import Tiles, loops_of
 from neurontools.builder.trace import (
     BarrierOp,
@@ -108,6 +108,7 @@ class Program:
         producers = frozenset(number for numbers in after.values() for number in numbers)
         completed: dict[int, list[tuple[int, int]]] = {}
         ending = sorted(self.tiles.lives, key=_LAST, reverse=True)  # the next one at the end
+        last = ending[-1].last if ending else -1
         accesses = self.accesses
         begin, rows, used = accesses.begin, accesses.rows, accesses.used
         sharing = accesses.sharing
@@ -120,14 +121,17 @@ class Program:
             self._number = number
             if accesses.next <= number:
                 begin(number)
-            if number in after:
-                streams.after = [unit for one in sorted(after[number]) for unit in completed[one]]
-            counts = streams.counts() if number in producers else []
+            counts: list[int] = []
+            if after:
+                if number in after:
+                    streams.after = [unit for one in sorted(after[number]) for unit in completed[one]]
+                if number in producers:
+                    counts = streams.counts()
             try:
                 only = emitters[type(op)](op, name)
             except FormatError as error:
                 raise refuse(op, str(error)) from None
-            if number in producers:
+            if after and number in producers:
                 # Whatever the operation appended to any actor is a part of it, and actors complete in order.
                 completed[number] = [
                     (actor, count - 1)
@@ -140,14 +144,16 @@ class Program:
                     stream.seen = count
                     visits = stream.visits
                     if not visits or visits[-1] != visit:
-                        visits.extend((first, visit))
+                        visits.append(first)
+                        visits.append(visit)
                     if rows:
                         used(2 * stream.actor, first, count - 1)
             if sharing.tiles and sharing.pending and only is not None:
                 sharing.settle(ENGINES[only.actor], only.count - 1)
             rows.clear()
-            while ending and ending[-1].last == number:
+            while last == number:
                 tile = ending.pop().allocation
+                last = ending[-1].last if ending else -1
                 del accesses.tiles[tile.id]  # its bytes know what touched them until another tile takes them over
                 if tile.space is _PSUM:
                     self._psum.end(tile.id)
@@ -180,23 +186,26 @@ class Program:
 
     def _run(self, op: ComputeOp, engine: str, plan: Plan, name: str) -> Stream:
         """Append the words of one operation: the first waits, the last signals. Return their stream."""
-        stream = self.streams.of[engine]
-        raw, add = stream.raw, self.streams.add
+        streams = self.streams
+        stream = streams.of[engine]
         needs = Needs()
-        views = list(op.operands.values())
+        views = tuple(op.operands.values())
         addresses = [0] * len(views)
-        self.accesses.operands(views, plan.accesses, stream.actor, len(stream.ends), needs, addresses)
-        for number in plan.writes:
+        templates, accesses, writes = plan
+        self.accesses.operands(views, accesses, stream.actor, len(stream.ends), needs, addresses)
+        for number in writes:
             view = views[number]
             if view.allocation.space is _PSUM:
                 self._psum.wrote(view)
-        file, line = op.source
-        origin = (name, file, line)
+        raw, add = stream.raw, streams.add
+        origin = (name, *op.source)
         first: Needs | None = needs  # what the first word has waited for, the others need not
-        for template in plan.templates:
-            fill(raw, add(stream, template.raw, origin, first), template, addresses)
+        for word, spots in templates:
+            place = add(stream, word, origin, first)
+            for offset, operand, delta in spots:  # as `fill` does
+                put_address(raw, place + offset, addresses[operand] + delta)
             first = None
-        self.streams.complete(stream)
+        streams.complete(stream)
         return stream
 
     def _matmul(self, op: MatmulOp, name: str) -> Stream | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 from neurontools.builder.allocate import Life
+from neurontools.builder.planes import part_of
 from neurontools.builder.trace import View
 
 __all__ = ["Loss", "Sharing"]
@@ -64,7 +65,7 @@ class Sharing:
     def access(self, view: View, write: bool) -> None:
         """Note an access to a tile of a group."""
         tile = self.tiles[view.allocation.id]
-        owners, mine = _part(tile.plane, tile, view), _part(tile.written, tile, view)
+        owners, mine = (part_of(plane, view, tile.partition, tile.byte) for plane in (tile.plane, tile.written))
         if write:
             owners[...] = tile.number
             mine[...] = True
@@ -84,13 +85,3 @@ class Sharing:
     def pending(self) -> bool:
         """Return whether the operation at hand has read what is lost."""
         return bool(self._pending)
-
-
-def _part(plane: npt.NDArray[Any], tile: _Tile, view: View) -> npt.NDArray[Any]:
-    """Return the bytes of a view in a plane of its group."""
-    size, cell = view.dtype.size, plane.itemsize
-    width = plane.shape[1]
-    offset = ((tile.partition + view.partition) * width + tile.byte + view.offset) * cell
-    shape = (view.partitions, *(count for _, count in view.dims), size)
-    strides = (width * cell, *(step * size * cell for step, _ in view.dims), cell)
-    return np.ndarray(shape, plane.dtype, plane, offset, strides)

@@ -12,7 +12,7 @@ bit.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from formats.isa import Memset
 from neurontools.builder.allocate import Life, Policy, Span, tightest
@@ -65,6 +65,8 @@ def hoist_last_uses(trace: Trace, lives: Sequence[Life], chip: Chip) -> tuple[Tr
 
     `lives` are those of the trace as it stands.
     """
+    if not _fit_alone(lives, chip):
+        return None
     scheduler = _Scheduler(trace, lives, chip)
     return (scheduler.traced(), scheduler.places) if scheduler.run() else None
 
@@ -77,6 +79,8 @@ def ordered_by_bytes(trace: Trace, lives: Sequence[Life], chip: Chip) -> Iterato
     """
     if any(life.allocation.address is not None and life.allocation.space is Space.SBUF for life in lives):
         return
+    if not _fit_alone(lives, chip):
+        return
     capacity = chip.sbuf_end - chip.sbuf_first
     for part in _SPARE:
         scheduler = _Scheduler(trace, lives, chip)
@@ -84,6 +88,23 @@ def ordered_by_bytes(trace: Trace, lives: Sequence[Life], chip: Chip) -> Iterato
         scheduler.reserve = capacity // _RESERVE
         if scheduler.run():
             yield scheduler.traced()
+
+
+def _fit_alone(lives: Sequence[Life], chip: Chip) -> bool:
+    """Return whether each tile has a place beside those of the kernel: where not, no order has one either."""
+    fixed = _fixed(life.allocation for life in lives)
+    sizes = {(one.allocation.space, max(one.allocation.partition_bytes, 1)) for one in lives
+             if one.allocation.address is None}  # fmt: skip
+    return all(tightest(space, chip)(size, fixed[space]) is not None for space, size in sizes)
+
+
+def _fixed(tiles: Iterable[Allocation]) -> dict[Space, list[Span]]:
+    """Return the bytes at addresses of the kernel, by memory."""
+    fixed: dict[Space, set[Span]] = {Space.SBUF: set(), Space.PSUM: set()}
+    for one in tiles:
+        if one.address is not None:
+            fixed[one.space].add(Span(one.address[1], one.address[1] + max(one.partition_bytes, 1)))
+    return {space: sorted(spans) for space, spans in fixed.items()}
 
 
 class _Room:
@@ -154,10 +175,7 @@ class _Scheduler:
             self.touched.append(list(here))
             for tile in here:
                 self.uses[tile].append(number)
-        fixed: dict[Space, list[Span]] = {Space.SBUF: [], Space.PSUM: []}
-        for one in self.tiles.values():
-            if one.address is not None:
-                fixed[one.space].append(Span(one.address[1], one.address[1] + max(one.partition_bytes, 1)))
+        fixed = _fixed(self.tiles.values())
         self.room = _Room({space: tightest(space, chip) for space in fixed}, fixed)
         self.left = {tile: len(numbers) for tile, numbers in self.uses.items()}
         self.places: dict[int, tuple[int, int]] = {

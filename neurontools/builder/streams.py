@@ -131,23 +131,44 @@ class Streams:
 
         Return the place of the word in the stream.
         """
-        wanted = None
-        if needs is not None and (needs.data or needs.order or self.after):
-            wanted = self._missing(stream.actor, needs, queue)
+        if needs is None or not (needs.data or needs.order or self.after):
+            return stream.append(raw, origin)
+        wanted = self._missing(stream.actor, needs, queue)
         if not wanted:
             return stream.append(raw, origin)
-        missing = list(wanted.items())
-        if len(missing) > 1:
-            missing = self.clocks.essential(missing)
-            name, file, line = origin
-            for number in range(0, len(missing) - 1, 2):
-                stream.append(_EVENT, (f"{name}-wait-{number // 2}", file, line))
-                for condition, pair in zip(_CONDITIONS, missing[number:-1], strict=False):
-                    self._wait(stream, condition, *pair)
-                self.wait_words += 1
-        place = stream.append(raw, origin)
-        self._wait(stream, _FIRST, *missing[-1])
+        if len(wanted) > 1:
+            missing = self.clocks.essential(list(wanted.items()))
+            if len(missing) > 1:
+                self._wait_before(stream, missing[:-1], origin)
+            actor, unit = missing[-1]
+        else:
+            ((actor, unit),) = wanted.items()
+        # what `append` and `_wait` do, without their calls: nearly every operation comes by here
+        data = stream.raw
+        place = stream.last = len(data)
+        data += raw
+        stream.count += 1
+        stream.origins.append(origin)
+        if len(raw) > WORD:
+            stream.origins += [origin] * (len(raw) // WORD - 1)
+        self.clocks.wait(stream.actor, actor, unit)
+        if actor < _ENGINES:
+            self._by_actor[actor].awaited[unit] = 1
+        note = stream.conditions.append
+        note(place + _FIRST)
+        note(actor)
+        note(unit)
+        self.waits += 1
         return place
+
+    def _wait_before(self, stream: Stream, pairs: list[tuple[int, int]], origin: Origin) -> None:
+        """Append words that wait for what the next one has no room for."""
+        name, file, line = origin
+        for number in range(0, len(pairs), 2):
+            stream.append(_EVENT, (f"{name}-wait-{number // 2}", file, line))
+            for condition, pair in zip(_CONDITIONS, pairs[number : number + 2], strict=False):
+                self._wait(stream, condition, *pair)
+            self.wait_words += 1
 
     def complete(self, stream: Stream) -> None:
         """Let the last word of an engine complete the next unit of it."""
@@ -180,7 +201,10 @@ class Streams:
         self.clocks.wait(stream.actor, actor, unit)
         if actor < _ENGINES:
             self._by_actor[actor].awaited[unit] = 1
-        stream.conditions.extend((stream.last + condition, actor, unit))
+        note = stream.conditions.append  # three times: `extend` of an array takes longer
+        note(stream.last + condition)
+        note(actor)
+        note(unit)
         self.waits += 1
 
     def finish(self) -> None:

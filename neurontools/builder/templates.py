@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from formats.named_tuple import NamedTuple
 
-__all__ = ["Spot", "Template", "fill"]
+__all__ = ["Spot", "Template", "fill", "keep", "put_address"]
+
+_MOST = 1 << 12  # of one encoder's plans that a process keeps
 
 # of an operand that a word reads or writes on chip: 32 bits (isa.md 4)
-_ADDRESS = struct.Struct("<I").pack_into
+put_address = struct.Struct("<I").pack_into
 
 
 class Spot(NamedTuple):
@@ -28,7 +31,14 @@ class Template(NamedTuple):
     spots: tuple[Spot, ...]
 
 
+def keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
+    """Keep what operations of a shape share for later programs of the process: kernels are built again and again."""
+    if len(plans) >= _MOST:
+        plans.clear()
+    plans[key] = plan
+
+
 def fill(stream: bytearray, place: int, template: Template, addresses: Sequence[int]) -> None:
     """Put the engine addresses of its operands into the word that begins at byte `place`."""
     for offset, operand, delta in template.spots:
-        _ADDRESS(stream, place + offset, addresses[operand] + delta)
+        put_address(stream, place + offset, addresses[operand] + delta)

@@ -17,6 +17,7 @@ from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.encode import Place
 from neurontools.builder.errors import AllocationError
+from neurontools.builder.leftovers import Leftovers
 from neurontools.builder.live_ranges import split_live_ranges
 from neurontools.builder.sharing import Loss
 from neurontools.builder.sinking import hoist_last_uses, ordered_by_bytes, sink_fills
@@ -39,8 +40,6 @@ __all__ = ["Tiles", "lives_of", "loops_of", "place_tiles", "tile_map", "views_of
 # What `Place(...)` and `Life(...)` do, without their functions: every tile has one of each.
 _place_of: Callable[[tuple[int, int]], Place] = partial(tuple.__new__, Place)
 _life_of: Callable[[tuple[Allocation, int, int, Source]], Life] = partial(tuple.__new__, Life)
-# above every byte
-_NOWHERE = 1 << 62
 
 
 class Tiles(NamedTuple):
@@ -59,18 +58,12 @@ class Tiles(NamedTuple):
     def bounds(self) -> dict[Space, tuple[int, int]]:
         """Return, for each memory that is in use, its lowest byte and the byte behind its highest one."""
         places, found = self.places, {}
+        tiles = [life.allocation for life in self.lives]
         for space in (Space.SBUF, Space.PSUM):
-            low, high = _NOWHERE, -1
-            for life in self.lives:
-                tile = life.allocation
-                if tile.space is space:
-                    byte = places[tile.id][1]
-                    if byte < low:
-                        low = byte
-                    if byte + tile.partition_bytes > high:
-                        high = byte + tile.partition_bytes
-            if high >= 0:
-                found[space] = low, high
+            mine = [tile for tile in tiles if tile.space is space]
+            if mine:
+                low = min([places[tile.id][1] for tile in mine])
+                found[space] = low, max([places[tile.id][1] + tile.partition_bytes for tile in mine])
         return found
 
 
@@ -123,8 +116,8 @@ def place_tiles(trace: Trace, chip: Chip) -> tuple[Trace, Tiles]:
     """Return a program and its tiles with their places; a program that fits is the one given.
 
     Where it does not, live ranges are split and fills sunk to the first use; where that is not enough, last uses are
-    hoisted.
-    Raises AllocationError, for the program as the kernel has it, when neither helps.
+    hoisted. The last resort are bytes between tiles at one address of the kernel, where nobody reads what is left.
+    Raises AllocationError, for the program as the kernel has it, when none of that helps.
     """
     lives = lives_of(trace)
     try:
@@ -132,7 +125,7 @@ def place_tiles(trace: Trace, chip: Chip) -> tuple[Trace, Tiles]:
     except AllocationError:
         changed = _made_to_fit(trace, lives, chip)
         if changed is None:
-            raise
+            changed = trace, allocate(lives, chip, Leftovers(trace, lives).are_read)
         trace, places = changed
         lives = lives_of(trace)
     return trace, Tiles(lives, places, groups_of(lives))

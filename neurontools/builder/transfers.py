@@ -15,6 +15,7 @@ from formats.regions import Shape, shape_of
 from neurontools.builder.areas import Way
 from neurontools.builder.dims import Dims, Limit, common, elements, split
 from neurontools.builder.encode import refuse
+from neurontools.builder.templates import keep
 from neurontools.builder.trace import DmaOp, Space, View
 
 __all__ = ["DESCRIPTOR", "MOST_DESCRIPTORS", "Direct", "Side", "Transfer", "TransferEncoder", "Walk", "byte_dims",
@@ -84,6 +85,9 @@ class Transfer(NamedTuple):
     dst_way: Way
 
 
+_encoded: dict[Any, Transfer] = {}
+
+
 class TransferEncoder:
     """Encode the copies of one program; copies of one shape share their work."""
 
@@ -103,6 +107,10 @@ class TransferEncoder:
         )  # fmt: skip
         known = self._known.get(key)
         if known is None:
+            known = _encoded.get((self.direct, key))
+            if known is not None:
+                self._known[key] = known
+        if known is None:
             way = walk(op)
             direct = _direct_templates(op, way) if self.direct else None
             cut = (op.transpose, direct is None, way.run * src.dtype.size, way.run * dst.dtype.size,
@@ -116,6 +124,7 @@ class TransferEncoder:
                 (*cut, way.src),
                 (*cut, way.dst),
             )
+            keep(_encoded, (self.direct, key), known)
         return known
 
 

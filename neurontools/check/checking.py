@@ -210,13 +210,13 @@ def _script(file: Path, configuration: RunConfiguration, out: Report, made: list
 
     given: dict[str, Any] = {}
 
-    def before(name: str, neff: bytes, inputs: Mapping[str, Any]) -> None:
+    def before(name: str, neff: Neff | bytes, inputs: Mapping[str, Any]) -> None:
         given.clear()
         given.update({key: array.copy() for key, array in inputs.items()})
 
     def after(launch: Launch) -> None:
         made.append(launch.made)
-        _try(launch.neff, given, replace(configuration, target=None, lnc=None), launch.made)
+        _try(launch.file, given, replace(configuration, target=None, lnc=None), launch.made)
 
     launches = Launches(configuration, before, after)
     status = 0

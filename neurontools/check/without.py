@@ -35,7 +35,7 @@ class _Without:
         word = words[at].word
         raw = bytearray(word.raw)
         word.FIELDS[self._slot].write(raw, 0)
-        words[at] = words[at]._replace(word=type(word).from_raw(bytes(raw)))
+        words[at] = words[at].with_word(type(word).from_raw(bytes(raw)))
         engine.words = words  # its first word is asked for already
 
 

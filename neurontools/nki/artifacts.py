@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
 from formats.whole_files import write_beside
+
+if TYPE_CHECKING:
+    from formats.neff import Neff
 
 __all__ = ["NAME", "VARIABLE", "keep"]
 
@@ -14,13 +18,13 @@ VARIABLE = "NKI_ARTIFACTS_DIR"
 NAME = "kernel.neff"
 
 
-def keep(neff: bytes) -> None:
+def keep(neff: Neff | bytes) -> None:
     """Write a built file where the variable asks for it; FormatError where that cannot be done."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        write_beside(Path(folder, NAME), neff)
+        write_beside(Path(folder, NAME), neff if isinstance(neff, bytes) else neff.to_bytes())
     except OSError as error:
         raise FormatError(f"{VARIABLE}: {error.strerror or error}", path=folder) from None

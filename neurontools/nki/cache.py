@@ -13,7 +13,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from formats.errors import FormatError
 from formats.named_tuple import NamedTuple
@@ -22,7 +23,22 @@ from neurontools.builder.trace import Source
 from neurontools.nki.arguments import map_structure
 from neurontools.nki.dtype import NAMES, DType, dtype_of
 
-__all__ = ["LaunchCache", "Look", "Prepared", "Returned", "clear", "find", "keep", "returned", "statistics"]
+if TYPE_CHECKING:
+    from formats.neff import Neff
+
+__all__ = [
+    "LaunchCache",
+    "Look",
+    "Prepared",
+    "Returned",
+    "clear",
+    "find",
+    "is_on",
+    "keep",
+    "opened",
+    "returned",
+    "statistics",
+]
 
 VARIABLE = "NEURONTOOLS_LAUNCH_CACHE"
 # of the copies in memory; a folder is bounded by whoever owns it
@@ -57,10 +73,11 @@ class Look(NamedTuple):
 class Prepared(NamedTuple):
     """A launch that has been traced and built: all that running it takes besides the arrays.
 
+    `neff` is the file, open where it was just built: its bytes are only made where something keeps them.
     `inputs` are name and shape of each input; `written` the places of those that the kernel writes.
     """
 
-    neff: bytes
+    neff: Neff | bytes
     inputs: tuple[tuple[str, tuple[int, ...]], ...]
     written: tuple[int, ...]
     results: Any
@@ -73,13 +90,14 @@ class LaunchCache:
     def __init__(self) -> None:
         self.hits = self.misses = 0
         self._held: OrderedDict[str, Prepared] = OrderedDict()
+        self._open: WeakValueDictionary[str, Neff] = WeakValueDictionary()
         self._bytes = 0
 
     def find(self, key: str | None) -> Prepared | None:
         """Return the launch of a key, from memory or from the folder."""
         found = None
-        setting = os.environ.get(VARIABLE, "")
-        if key is not None and setting.lower() not in ("0", "off"):
+        setting = _setting()
+        if key is not None and setting is not None:
             found = self._held.get(key)
             if found is not None:
                 self._held.move_to_end(key)
@@ -91,33 +109,65 @@ class LaunchCache:
         self.misses += found is None
         return found
 
-    def keep(self, key: str | None, launch: Prepared) -> None:
-        """Keep a launch, unless its results hold objects that another launch must not share."""
-        setting = os.environ.get(VARIABLE, "")
-        if key is None or setting.lower() in ("0", "off") or not _plain(launch.results):
+    def opened(self, key: str, launch: Prepared) -> Neff:
+        """Return the file of a launch, which is only opened where nobody has it open."""
+        from formats.neff import open_neff  # deferred: start-up
+
+        found = self._open.get(key)
+        if found is None:
+            found = self._open[key] = open_neff(launch.neff)
+        return found
+
+    def keep(self, key: str | None, launch: Prepared, opened: Neff | None = None) -> None:
+        """Keep a launch, unless its results hold objects that another launch must not share; `opened` is its file."""
+        setting = _setting()
+        if key is None or setting is None or not _plain(launch.results):
             return
+        # an open one holds the traces that it was built from
+        whole = launch.neff if isinstance(launch.neff, bytes) else launch.neff.to_bytes()
+        launch = launch._replace(neff=whole)
         self._hold(key, launch)
+        if opened is not None:
+            self._open[key] = opened
         if setting:
-            _write(setting, key, launch)
+            _write(setting, key, launch, whole)
 
     def clear(self) -> None:
         """Forget what is in memory."""
         self._held.clear()
+        self._open.clear()
         self._bytes = self.hits = self.misses = 0
 
     def _hold(self, key: str, launch: Prepared) -> None:
-        if len(launch.neff) > _MOST_BYTES:
+        size = _size(launch)
+        if size > _MOST_BYTES:
             return
         before = self._held.pop(key, None)
-        self._bytes += len(launch.neff) - (0 if before is None else len(before.neff))
+        self._bytes += size - (0 if before is None else _size(before))
         self._held[key] = launch
         while len(self._held) > _MOST_ENTRIES or self._bytes > _MOST_BYTES:
             _, oldest = self._held.popitem(last=False)
-            self._bytes -= len(oldest.neff)
+            self._bytes -= _size(oldest)
+
+
+def _size(launch: Prepared) -> int:
+    """Return the bytes of a launch's file; one that is kept has them."""
+    return len(launch.neff) if isinstance(launch.neff, bytes) else 0
 
 
 _cache = LaunchCache()
-find, keep, clear = _cache.find, _cache.keep, _cache.clear
+find, keep, opened, clear = _cache.find, _cache.keep, _cache.opened, _cache.clear
+
+
+def _setting() -> str | None:
+    """Return the folder that keeps launches, "" where memory does alone, None where nothing does."""
+    setting = os.environ.get(VARIABLE, "")
+    return None if setting.lower() in ("0", "off") else setting
+
+
+def is_on() -> bool:
+    """Return whether anything is kept."""
+    return _setting() is not None
 
 
 def statistics() -> tuple[int, int]:
@@ -132,13 +182,13 @@ def _plain(results: Any) -> bool:
     return type(results) is tuple and all(map(_plain, results))
 
 
-def _write(folder: str, key: str, launch: Prepared) -> None:
+def _write(folder: str, key: str, launch: Prepared, neff: bytes) -> None:
     """Write a launch to the folder; a folder that cannot be written is none."""
     from formats.whole_files import write_beside  # deferred: start-up
 
     head = {"inputs": launch.inputs, "written": launch.written, "looks": launch.looks,
             "results": _text(launch.results)}  # fmt: skip
-    body = json.dumps(head).encode() + b"\n" + launch.neff
+    body = json.dumps(head).encode() + b"\n" + neff
     first = json.dumps({"neurontools_launch": _FORMAT, "sha256": hashlib.sha256(body).hexdigest()}).encode()
     try:
         os.makedirs(folder, exist_ok=True)

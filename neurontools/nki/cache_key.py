@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import formats
+from formats.named_tuple import NamedTuple
 from neurontools.nki.arguments import Arguments, framework_of
 from neurontools.nki.dtype import DType
 from neurontools.nki.operators import Operator
@@ -61,7 +62,8 @@ def key_of(function: Any, arguments: Arguments, surroundings: Iterable[object]) 
     digest = _Digest()
     try:
         digest.value([_package(), sys.version, *surroundings])
-        digest.value(sorted((name, text) for name, text in os.environ.items() if name.startswith(_SWITCHES)))
+        switches = sorted(name for name in os.environ if name.startswith(_SWITCHES))
+        digest.value([(name, os.environ[name]) for name in switches])
         digest.value(replaced_names())
         digest.value(function)
         digest.arguments(arguments)
@@ -95,8 +97,8 @@ class _Digest:
 
     def _put(self, *parts: object) -> None:
         for part in parts:
-            raw = part if isinstance(part, bytes) else str(part).encode("utf-8", "backslashreplace")
-            self.hash.update(len(raw).to_bytes(8, "little") + raw)
+            raw = part if part.__class__ is bytes else str(part).encode("utf-8", "backslashreplace")
+            self.hash.update(b"%d:%b" % (len(raw), raw))
 
     def arguments(self, arguments: Arguments) -> None:
         """Add the arguments: of arrays shape, type and which are the same, of the rest the values."""
@@ -243,16 +245,16 @@ class _Digest:
         self._code(function.__code__)
         self.value([function.__defaults__, function.__kwdefaults__, function.__dict__])
         self.value(_cells(function) if function.__closure__ else None)
-        names = set(_names(function.__code__))
+        names, in_order = _names_of(function.__code__)
         space = function.__globals__
-        for name in sorted(names):
+        for name in in_order:
             if name in space:
                 self._put(name)
                 self._global(space[name], names, set())
             elif hasattr(builtins, name):
                 self._put("builtin", name)
 
-    def _global(self, value: Any, names: set[str], passed: set[str]) -> None:
+    def _global(self, value: Any, names: frozenset[str], passed: set[str]) -> None:
         """Add a variable of a module; of a module only what the names of the code can reach in it."""
         if not isinstance(value, ModuleType) or _trusted(value.__name__):
             self.value(value)
@@ -282,24 +284,54 @@ class _Digest:
 
     def _code(self, code: CodeType) -> None:
         """Add code with its file and lines, which stand in the file's debug information."""
-        reason = _impurity(code)
-        if reason is not None:
-            raise Unknown(f"{code.co_name} {reason}")
-        self._put(
-            "code",
-            code.co_filename,
-            code.co_firstlineno,
-            code.co_code,
-            code.co_linetable,
-            code.co_names,
-            code.co_varnames,
-            code.co_freevars,
-            code.co_cellvars,
-            code.co_flags,
-            code.co_exceptiontable,
+        known = _codes.get(id(code))
+        if known is None:
+            if len(_codes) >= _MOST_CODES:
+                _codes.clear()
+            known = _codes[id(code)] = _Code(code, _digest_of(code))  # kept alive with its number
+        if isinstance(known.digest, str):
+            raise Unknown(known.digest)
+        self._put("code", known.digest)
+
+
+class _Code(NamedTuple):
+    """Code, which never changes, and its digest, or why it has none."""
+
+    code: CodeType
+    digest: bytes | str
+
+
+_MOST_CODES = 1 << 10
+# By identity: the hash of a code goes through all of its constants and names.
+_codes: dict[int, _Code] = {}
+
+
+def _digest_of(code: CodeType) -> bytes | str:
+    """Return the digest of code with all that is defined inside it, or why there is none."""
+    reason = _impurity(code)
+    if reason is not None:
+        return f"{code.co_name} {reason}"
+    digest = _Digest()
+    try:
+        digest.value(
+            [
+                code.co_filename,
+                code.co_firstlineno,
+                code.co_code,
+                code.co_linetable,
+                code.co_names,
+                code.co_varnames,
+                code.co_freevars,
+                code.co_cellvars,
+                code.co_flags,
+                code.co_exceptiontable,
+            ]
         )
         for one in code.co_consts:
-            self.value(one)
+            digest.value(one)
+    except Unknown as unknown:
+        return str(unknown)
+    return digest.hash.digest()
 
 
 _MAPPING_PROXY = type(vars(int))
@@ -330,6 +362,13 @@ def _impurity(code: CodeType) -> str | None:
         if one.opname == "IMPORT_NAME" and not _trusted(str(one.argval)):
             return f"imports {one.argval}"
     return None
+
+
+@functools.lru_cache(maxsize=_MOST_CODES)
+def _names_of(code: CodeType) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return every name of code and of what is defined inside it, and the same in order."""
+    names = frozenset(_names(code))
+    return names, tuple(sorted(names))
 
 
 def _names(code: CodeType) -> Iterator[str]:

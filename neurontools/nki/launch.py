@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from math import prod
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from neurontools.nki.visits import VisitRecorder
 
 if TYPE_CHECKING:
     from formats.neff import Neff
+    from neurontools.builder import BuiltNeff
 
 __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
 
@@ -131,13 +133,17 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
         )
     own = t.trace.allocations
     many = len(own)
-    for op in t.ops:
-        for view in op.operands.values() if op.__class__ is ComputeOp else views_of(op):
-            allocation = view.allocation
-            number = allocation.id
-            if number >= many or own[number] is not allocation:
+    touched = {view.allocation for op in t.ops
+               for view in (op.operands.values() if op.__class__ is ComputeOp else views_of(op))}  # fmt: skip
+    foreign = {one for one in touched if one.id >= many or own[one.id] is not one}
+    tall = (
+        {one for one in touched if one.partitions > PARTITIONS and one.space is not Space.HBM} if t.lenient else set()
+    )
+    for op in t.ops if foreign or tall else ():
+        for allocation in [view.allocation for view in views_of(op)]:
+            if allocation in foreign:
                 raise t.error(f"tensor {allocation.name} belongs to another launch of a kernel", op.source)
-            if t.lenient and allocation.partitions > PARTITIONS and allocation.space is not Space.HBM:
+            if allocation in tall:
                 where = f"the {PARTITIONS} partitions of {allocation.space.value.upper()}"
                 raise t.error(f"{allocation.name} of {allocation.partitions} partitions does not fit in {where}",
                               op.source)  # fmt: skip
@@ -193,11 +199,10 @@ def _match_outputs(traces: list[Trace]) -> None:
                 trace.outputs.append(one)
 
 
-def _build(programs: list[Traced], name: str) -> bytes:
+def _build(programs: list[Traced], name: str) -> BuiltNeff:
     from neurontools import builder  # deferred: start-up
 
-    built = builder.build([one.trace for one in programs], name)
-    return built if isinstance(built, bytes) else built.to_bytes()
+    return builder.build([one.trace for one in programs], name)
 
 
 def build_neff(
@@ -208,19 +213,55 @@ def build_neff(
     lnc: int | None = None,
     target: str | Target | None = None,
 ) -> Neff:
-    """Trace and build a kernel; return the opened NEFF."""
+    """Trace and build a kernel; return the opened NEFF.
+
+    From the third time on the file is taken from the launch cache, where that can vouch for it: the same open file as
+    before while somebody has that.
+    """
+    kernel = _as_launched(kernel)
+    arguments = Arguments(_function_of(kernel)[0], args, kwargs)
+    key = _key_of(kernel, arguments, lnc, target) if _is_built_again(kernel, arguments) else None
+    if key is not None:
+        found = cache.find(key)
+        if found is not None:
+            return cache.opened(key, found)
     # The traces are gone by the end of it: a collection between would go through all that they hold.
     with without_collection():
-        return _built(kernel, args, kwargs, lnc, target)
+        ready, opened = _built(kernel, arguments, lnc, target)
+    if key is not None and _key_of(kernel, arguments, lnc, target) == key:
+        cache.keep(key, ready, opened)
+    return opened
 
 
 def _built(
-    kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], lnc: int | None, target: str | Target | None
-) -> Neff:
-    from neurontools import builder  # deferred: start-up
+    kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None
+) -> tuple[cache.Prepared, Neff]:
+    """Trace and build a kernel; return the launch, and its file; collections wait until it has let go of the traces."""
+    programs = _trace(kernel, arguments, lnc, target)
+    built = _build(programs, _name(kernel))
+    return _made(programs, built), built.open()
 
-    programs = trace_kernel(kernel, args, kwargs, lnc=lnc, target=target)
-    return builder.build([one.trace for one in programs], _name(kernel)).open()
+
+_MOST_SEEN = 1 << 10
+# Codes of kernels that were built, with shapes and types of their arrays; by identity, as a code's hash is slow.
+_seen: dict[tuple[Any, ...], CodeType] = {}
+
+
+def _is_built_again(kernel: Any, arguments: Arguments) -> bool:
+    """Return whether a build like this one came before: to find out what a kernel depends on takes a while.
+
+    A lenient build warns, each time.
+    """
+    code = getattr(_function_of(kernel)[0], "__code__", None)
+    if code is None or not cache.is_on() or _is_lenient(kernel):
+        return False
+    like = id(code), *((one.array.shape, one.array.dtype) for one in arguments.inputs)
+    if like in _seen:
+        return True
+    if len(_seen) >= _MOST_SEEN:
+        _seen.clear()
+    _seen[like] = code
+    return False
 
 
 def _name(kernel: Any) -> str:
@@ -279,27 +320,31 @@ def _as_held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> cache.Prepared:
     """Return the launch built before from the same kernel, kinds of arguments and surroundings, or build it."""
-    function, grid, wanted = _function_of(kernel)
-    chosen = resolve_target(target) if target is not None else default_target(wanted)
-    surroundings = (chosen.name, chosen.generation, _grid(grid, lnc, chosen), _name(kernel), _is_lenient(kernel))
-    key = key_of(function, arguments, surroundings)
+    key = _key_of(kernel, arguments, lnc, target)
     found = cache.find(key)
     if found is not None:
         return found
     with without_collection():  # the traces are gone by the end of it
-        ready = _made(_trace(kernel, arguments, lnc, chosen), _name(kernel))
+        ready, _ = _built(kernel, arguments, lnc, target)
     # A body that changes what it reads, a list outside it say, must run each time.
-    if key is not None and key_of(function, arguments, surroundings) == key:
+    if key is not None and _key_of(kernel, arguments, lnc, target) == key:
         cache.keep(key, ready)
     return ready
 
 
-def _made(programs: list[Traced], name: str) -> cache.Prepared:
-    """Return what a launch needs of its traces, the file built from them among it."""
+def _key_of(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> str | None:
+    function, grid, wanted = _function_of(kernel)
+    chosen = resolve_target(target) if target is not None else default_target(wanted)
+    surroundings = (chosen.name, chosen.generation, _grid(grid, lnc, chosen), _name(kernel), _is_lenient(kernel))
+    return key_of(function, arguments, surroundings)
+
+
+def _made(programs: list[Traced], built: BuiltNeff) -> cache.Prepared:
+    """Return what a launch needs of its traces and of the file built from them."""
     first = programs[0]
     written = set().union(*(one.written for one in programs))  # inputs have the same numbers in all programs
     return cache.Prepared(
-        _build(programs, name),
+        built.open(),
         tuple((one.name, one.shape) for one in first.trace.inputs),
         tuple(place for place, one in enumerate(first.trace.inputs) if one.id in written),
         cache.returned(first.results, NkiTensor),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import ValuesView
 from types import FunctionType, ModuleType
 from typing import Any
+
+from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["is_replaced", "replaced_names"]
 
@@ -16,9 +19,29 @@ _CALLERS = frozenset({"neurontools.nki.launch"})
 _OWN = frozenset({"formats", "neurontools", "neuronxcc", "nki", "numpy", "ml_dtypes"})
 _STAND_INS = "unittest"  # mocks; the rest of the standard library is what modules import
 
-Ids = tuple[int, ...]
-# By module: the objects that its names and the names of its classes stood for, and what was found among them.
-_known: dict[str, tuple[Ids, list[Ids], list[Mapping[str, Any]], list[tuple[str, Any]]]] = {}
+
+class _Known(NamedTuple):
+    """What the names of a module and of its classes stood for, and what was found among them.
+
+    `spaces` are views of their dictionaries, which have what they hold now.
+    """
+
+    spaces: list[ValuesView[Any]]
+    held: list[list[Any]]
+    found: list[tuple[str, Any]]
+
+
+class _Last(NamedTuple):
+    """The names of all modules that there were the last time, those that count, and what was known of these."""
+
+    names: list[Any]
+    counting: list[str]
+    modules: list[Any]
+    known: _Known
+
+
+_known: dict[str, _Known] = {}
+_last: list[_Last] = []  # one at most; a list, since a variable of this module that changed would be looked at again
 
 
 def is_replaced(value: object) -> bool:
@@ -32,24 +55,47 @@ def is_replaced(value: object) -> bool:
 
 def replaced_names() -> list[tuple[str, Any]]:
     """Return (name, value) of each function, class or method of the front end that is not its own; usually none."""
-    found = []
-    for name, module in sys.modules.copy().items():
-        if name.startswith(_PARTS) and name not in _CALLERS and isinstance(module, ModuleType):
-            found += _of_module(name, vars(module))
-    return sorted(found, key=lambda one: one[0])
+    # Most launches change nothing, and this runs before each of them, over thousands of names.
+    names = list(sys.modules)
+    for last in _last:
+        now: list[list[Any]] = [names, [*map(sys.modules.get, last.counting)], *map(list, last.known.spaces)]
+        if _are(now, [last.names, last.modules, *last.known.held]):
+            return last.known.found
+    every = _Known([], [], [])
+    counting = [one for one in names if one.startswith(_PARTS) and one not in _CALLERS]
+    modules = [*map(sys.modules.get, counting)]
+    for name, module in zip(counting, modules, strict=True):
+        if isinstance(module, ModuleType):
+            its = _of_module(name, vars(module))
+            every.spaces.extend(its.spaces)
+            every.held.extend(its.held)
+            every.found.extend(its.found)
+    every.found.sort(key=lambda one: one[0])
+    _last[:] = [_Last(names, counting, modules, every)]
+    return every.found
 
 
-def _of_module(name: str, names: dict[str, Any]) -> list[tuple[str, Any]]:
+def _of_module(name: str, names: dict[str, Any]) -> _Known:
     """Look at a module again only where one of its names stands for another object than the last time."""
-    # Identities and not values: most launches change nothing, and this runs before each of them.
-    ids = tuple(map(id, names.values()))
     known = _known.get(name)
-    if known is not None and known[0] == ids and known[1] == [tuple(map(id, one.values())) for one in known[2]]:
-        return known[3]
+    if known is not None and _are([list(names.values()), *map(list, known.spaces[1:])], known.held):
+        return known
     classes = {one: vars(value) for one, value in names.items() if isinstance(value, type) and value.__module__ == name}
     found = [(f"{name}.{one}", value) for one, value in names.items() if is_replaced(value)]
     for owner, its in classes.items():
         found += [(f"{name}.{owner}.{one}", value) for one, value in its.items() if is_replaced(value)]
-    spaces: list[Mapping[str, Any]] = list(classes.values())
-    _known[name] = ids, [tuple(map(id, one.values())) for one in spaces], spaces, found
-    return found
+    spaces = [names.values(), *(its.values() for its in classes.values())]
+    _known[name] = _Known(spaces, [*map(list, spaces)], found)
+    return _known[name]
+
+
+def _are(found: list[list[Any]], held: list[list[Any]]) -> bool:
+    """Return whether two lists of lists have the same objects.
+
+    Lists compare by identity first, so that nothing of ours is asked; something new that refuses to be compared is
+    something else.
+    """
+    try:
+        return found == held
+    except (NeuronError, TypeError, ValueError):
+        return False

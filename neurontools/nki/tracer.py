@@ -331,18 +331,19 @@ class Tracer:
             raise self.unnamed(name)
         allocations = self.trace.allocations
         index = len(allocations)
-        allocation = Allocation(
-            index,
-            space,
-            # People ask for tiles by the variable; the frame is behind what of this package asks for a tile.
-            self.unique_name(name or assigned_name(kernel_frame(3), self.bottom) or f"{space.value}_{index}"),
-            dtype,
-            shape,
-            kind,
-            address=address,
-            data=data,
-            born=len(self.ops),
-        )
+        if not name:
+            # People ask for tiles by the variable; the frame is behind what of this package asks for a tile. The walk
+            # of `kernel_frame`, written out: every tile of a loop comes by.
+            frame: FrameType | None = sys._getframe(2)
+            while frame is not None:
+                file = frame.f_code.co_filename
+                ours = _ours.get(file)
+                if not (is_ours(file) if ours is None else ours):
+                    break
+                frame = frame.f_back
+            name = assigned_name(frame, self.bottom) or f"{space.value}_{index}"
+        allocation = Allocation(index, space, self.unique_name(name), dtype, shape, kind, address=address, data=data,
+                                born=len(self.ops))  # fmt: skip
         # PSUM has fewer bytes than SBUF in all generations, so that small tiles fit either
         if space is not _HBM and (
             allocation.partitions > PARTITIONS or allocation.partition_bytes > PSUM_BYTES or address is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import compress
+from itertools import compress, starmap
 from operator import is_, is_not
 from types import CodeType, FrameType
 from typing import Any
@@ -53,33 +53,36 @@ class _Listed(NamedTuple):
 class _Call:
     """One call of a function of the kernel: its frame, what it is calling, and what its last visit left.
 
-    `held` has every variable with the value it held then, so that only those that hold another one are looked at.
+    `names` and `values` are the variables with what they held then, so that only those that hold another one are
+    looked at.
     """
 
-    __slots__ = ("base", "callee", "changes", "first", "frame", "held", "listed", "lists", "own", "sites", "turns",
-                 "visit")  # fmt: skip
+    __slots__ = ("base", "callee", "changes", "first", "frame", "listed", "lists", "names", "own", "parent", "sites",
+                 "turns", "values", "visit")  # fmt: skip
 
-    def __init__(self, frame: FrameType, sites: dict[int, int]) -> None:
+    def __init__(self, frame: FrameType, sites: dict[int, int], parent: int) -> None:
         self.frame = frame
         self.sites = sites  # by instruction of the function: number of the site
+        self.parent = parent  # the visit of the caller
         self.callee: FrameType | None = None
         self.visit = -1
         self.base = -1  # the first visit, on which the others build
         self.first: dict[str, Value] = {}
-        self.held: dict[str, object] = {}
+        self.names: list[str] = []
+        self.values: list[object] = []
         self.own: dict[str, Value] = {}  # what the last visit keeps that the first does not
         self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
         self.lists: set[str] = set()  # variables whose contents may change while they stay the same object
         self.listed: dict[str, _Listed] = {}  # of those that hold tensors
         self.changes = 0  # visits at which they held others
 
-    def begin(self, variables: dict[str, object]) -> dict[str, Value]:
+    def begin(self, variables: Mapping[str, object]) -> dict[str, Value]:
         """Return what a file keeps of the variables of the first visit."""
         self.lists = {name for name, value in variables.items() if type(value) in _HOLDERS}
         self._lists_changed(variables)
         return self.kept(variables)
 
-    def kept(self, variables: dict[str, object]) -> dict[str, Value]:
+    def kept(self, variables: Mapping[str, object]) -> dict[str, Value]:
         """Return what a file holds of variables, and of the tensors in those that hold some."""
         found: dict[str, Value] = {}
         for name, value in variables.items():
@@ -91,46 +94,51 @@ class _Call:
                 found[name] = kept
         return found
 
-    def changed(self, variables: dict[str, object]) -> dict[str, Value] | None:
+    def changed(
+        self, variables: Mapping[str, object], names: list[str], values: list[object]
+    ) -> dict[str, Value] | None:
         """Return what a file keeps of the variables, but for what the visit has that others build on.
 
         None where lists hold other tensors: what they hold would stand in every row from here on, so that this visit
         becomes the one that others build on.
         """
-        held, first = self.held, self.first
-        if tuple(variables) != tuple(held):  # some are new, or gone
+        first = self.first
+        if names != self.names:  # some are new, or gone
             self.lists = {name for name, value in variables.items() if type(value) in _HOLDERS}
             if self._lists_changed(variables):
                 return None
             now = self.kept(variables)
             own = {name: value for name, value in now.items() if name not in first or first[name] != value}
         else:
-            others = [*map(is_not, variables.values(), held.values())]
-            names = list(compress(variables, others)) if True in others else []
-            for name in names:
-                (self.lists.add if type(variables[name]) in _HOLDERS else self.lists.discard)(name)
-            if (self.lists or self.listed) and self._lists_changed(variables):
+            others = [*compress(names, map(is_not, values, self.values))]
+            lists = self.lists
+            for name in others:
+                if type(variables[name]) in _HOLDERS:
+                    lists.add(name)
+                elif name in lists:
+                    lists.discard(name)
+            if (lists or self.listed) and self._lists_changed(variables):
                 return None
-            if not names:
+            if not others:
                 return self.own
-            own = dict(self.own)
+            own = self.own.copy()
             more = False
-            for name in names:
+            for name in others:
                 if name in self.listed:  # another list of the same tensors
                     continue
                 value = variables[name]
-                kept = _KINDS.get(type(value), _other)(value)
+                kept = _KINDS.get(value.__class__, _other)(value)
                 if kept is None or (name in first and first[name] == kept):
                     own.pop(name, None)
                 else:
                     more = more or name not in own
                     own[name] = kept
             if more:  # in the order of the variables, as the file has them
-                own = {name: own[name] for name in variables if name in own}
+                own = {name: own[name] for name in names if name in own}
         self.own = own
         return own
 
-    def _lists_changed(self, variables: dict[str, object]) -> bool:
+    def _lists_changed(self, variables: Mapping[str, object]) -> bool:
         """Return whether lists hold other tensors than before, and note which; after too many times none is followed.
 
         A list that changes at every turn would make every row as long as the first.
@@ -168,7 +176,7 @@ class VisitRecorder:
     another call is another frame; `close` lets go of them.
     """
 
-    __slots__ = ("_bottom", "_calls", "_codes", "_numbers", "_place", "rows", "sites")
+    __slots__ = ("_bottom", "_calls", "_codes", "_lines", "_numbers", "_place", "rows", "sites")
 
     def __init__(self, bottom: FrameType) -> None:
         self._bottom: FrameType | None = bottom
@@ -178,6 +186,7 @@ class VisitRecorder:
         self._codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
         self._numbers: dict[Site, int] = {}
         self.sites: list[Site] = []
+        self._lines: list[tuple[str, int]] = []  # of each site
         self.rows: list[tuple[int, int, int, int, Mapping[str, Value]]] = []
 
     def close(self) -> None:
@@ -191,16 +200,15 @@ class VisitRecorder:
         if calls and calls[-1].frame is frame:
             if calls[-1].callee is callee:
                 return self._place
-            number = self._visit(frame, callee)  # the usual case: the same function calls something else
+            number = self._visit(calls[-1], callee)  # the usual case: the same function calls something else
         else:
             chain = None if self._bottom is None else self._chain(frame, callee)
             if chain is None:
                 return Place(frame.f_code.co_filename, frame.f_lineno, -1)
             for each, called in chain:
-                self._visit(each, called)
+                self._visit(self._call(each), called)
             number = self.rows[calls[-1].visit][1]
-        file, _, line, _ = self.sites[number]
-        place = self._place = _place_of((file, line))
+        place = self._place = _place_of(self._lines[number])
         place.visit = calls[-1].visit
         return place
 
@@ -228,34 +236,44 @@ class VisitRecorder:
         self._calls.clear()
         return chain[::-1]
 
-    def _visit(self, frame: FrameType, callee: FrameType) -> int:
-        """Note a visit; return the number of its site."""
+    def _call(self, frame: FrameType) -> _Call:
+        """Return the call of a frame, which is the innermost."""
         calls = self._calls
         if not calls or calls[-1].frame is not frame:
             code = frame.f_code
             known = self._codes.get(id(code))
             if known is None:
                 known = self._codes[id(code)] = code, {}
-            calls.append(_Call(frame, known[1]))
-        call = calls[-1]
+            calls.append(_Call(frame, known[1], calls[-1].visit if calls else -1))
+        return calls[-1]
+
+    def _visit(self, call: _Call, callee: FrameType) -> int:
+        """Note a visit; return the number of its site."""
+        frame = call.frame
         call.callee = callee
         at = frame.f_lasti
         turn = call.turns[at] = call.turns.get(at, 0) + 1
-        number = len(self.rows)
-        parent = calls[-2].visit if len(calls) > 1 else -1
         site = call.sites.get(at)
         if site is None:
             site = call.sites[at] = self._site(frame)
-        call.visit = number
-        variables = dict(frame.f_locals)  # what the frame gives is one and the same dictionary each time
-        own = None if call.base < 0 else call.changed(variables)
+        rows = self.rows
+        number = call.visit = len(rows)
+        # What the frame gives is one and the same dictionary each time, so that its values are taken out of it.
+        variables = frame.f_locals
+        names, values = [*variables], [*variables.values()]
+        if call.base < 0:
+            own = None
+        elif names == call.names and not call.lists and True not in map(is_not, values, call.values):
+            own = call.own  # the usual case
+        else:
+            own = call.changed(variables, names, values)
         if own is None:
             call.first = call.begin(variables) if call.base < 0 else call.kept(variables)
             call.base, call.own = number, {}
-            self.rows.append((parent, site, -1, turn, call.first))
+            rows.append((call.parent, site, -1, turn, call.first))
         else:
-            self.rows.append((parent, site, call.base, turn, own))
-        call.held = variables
+            rows.append((call.parent, site, call.base, turn, own))
+        call.names, call.values = names, values
         return site
 
     def _site(self, frame: FrameType) -> int:
@@ -266,6 +284,7 @@ class VisitRecorder:
         if number is None:
             number = self._numbers[site] = len(self.sites)
             self.sites.append(site)
+            self._lines.append((site.file, site.line))
         return number
 
 
@@ -290,12 +309,12 @@ def _held(value: Any, deep: int) -> _Held | None:
 
 def _is_held(value: Any, held: _Held) -> bool:
     """Return whether something holds the very objects that it held."""
-    items = _items(value)
-    return (
-        len(items) == len(held.items)
-        and all(map(is_, items, held.items))
-        and all(_is_held(each, its) for each, its in held.inner)
-    )
+    items = held.items
+    if type(value) is dict:
+        value = _items(value)
+    elif len(value) > _HELD:
+        value = value[: _HELD + 1]
+    return len(value) == len(items) and False not in map(is_, value, items) and all(starmap(_is_held, held.inner))
 
 
 def _holds(value: Any) -> bool:

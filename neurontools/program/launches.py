@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from formats.errors import NotFoundError
 from formats.named_tuple import NamedTuple
@@ -18,16 +18,24 @@ from neurontools.program.execution import Execution, execute
 from neurontools.program.interruption import Interrupted, was_interrupted
 from neurontools.program.script import run_script
 
+if TYPE_CHECKING:
+    from formats.neff import Neff
+
 __all__ = ["Launch", "Launches", "Taken", "current", "run_launches", "stand", "take_launch", "using"]
 
 _OUTSIDE = RunConfiguration(timing=False)  # of kernels that are called in a process without a command of ours
 
 
 class Launch(NamedTuple):
-    """One launch: the file that was built for it, and what came of running it."""
+    """One launch: the file that was built for it, as it was handed over, and what came of running it."""
 
-    neff: bytes
+    file: Neff | bytes
     made: Execution
+
+    @property
+    def neff(self) -> bytes:
+        """Return the bytes of the file, which one that was just built has once they are asked for."""
+        return self.file if isinstance(self.file, bytes) else self.file.to_bytes()
 
 
 @dataclass
@@ -39,18 +47,20 @@ class Launches:
     """
 
     configuration: RunConfiguration = _OUTSIDE
-    before: Callable[[str, bytes, Mapping[str, Any]], None] | None = None
+    before: Callable[[str, Neff | bytes, Mapping[str, Any]], None] | None = None
     after: Callable[[Launch], None] | None = None
     folders: tuple[Path, ...] = ()
     done: list[Launch] = field(default_factory=list)
 
-    def run(self, name: str, neff: bytes, inputs: Mapping[str, Any]) -> Execution:
+    def run(self, name: str, neff: Neff | bytes, inputs: Mapping[str, Any]) -> Execution:
         """Run one launch."""
         if self.before is not None:
             self.before(name, neff, inputs)
         # The launch has been built: what chose its target and its cores chooses nothing more.
         rest = replace(self.configuration, target=None, lnc=None)
         made = execute(name, neff, inputs, rest, number=len(self.done) + 1, folders=self.folders)
+        if self.done:  # of all but the last the bytes are enough: a file that was just built holds its traces
+            self.done[-1] = self.done[-1]._replace(file=self.done[-1].neff)
         launch = Launch(neff, made)
         self.done.append(launch)
         if self.after is not None:
@@ -113,7 +123,7 @@ class Taken(NamedTuple):
     """A launch that was taken out of its script before it ran."""
 
     kernel: str
-    neff: bytes
+    neff: Neff | bytes
     inputs: dict[str, Any]
 
 
@@ -132,7 +142,7 @@ def take_launch(file: Path, configuration: RunConfiguration, *, aside: bool) -> 
     """
     left = configuration.launch
 
-    def take(kernel: str, neff: bytes, inputs: Mapping[str, Any]) -> None:
+    def take(kernel: str, neff: Neff | bytes, inputs: Mapping[str, Any]) -> None:
         nonlocal left
         left -= 1
         if not left:

@@ -12,13 +12,16 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.runtime.ranks import RankedResult
 from formats.named_tuple import NamedTuple
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution
 from neurontools.program.launches import Launches, current, run_launches, stand
+
+if TYPE_CHECKING:
+    from formats.neff import Neff
 
 __all__ = ["Asked", "RankedScript", "Together"]
 
@@ -153,9 +156,10 @@ class _Turn(Launches):
             self.alive = False
             self._back.release()
 
-    def run(self, name: str, neff: bytes, inputs: Mapping[str, Any]) -> Execution:
+    def run(self, name: str, neff: Neff | bytes, inputs: Mapping[str, Any]) -> Execution:
         """Give the launch to all ranks together, and wait for what comes of it."""
-        self.asked = Asked(name, neff, {key: array.copy() for key, array in inputs.items()})
+        whole = neff if isinstance(neff, bytes) else neff.to_bytes()
+        self.asked = Asked(name, whole, {key: array.copy() for key, array in inputs.items()})
         self._back.release()
         self._mine.acquire()
         if self._leaving or self.made is None:

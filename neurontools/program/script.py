@@ -7,8 +7,9 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 
 from formats.errors import FormatError, NeuronError
 from neurontools.command.files import need_file
@@ -29,7 +30,7 @@ def run_script(path: Path, arguments: list[str]) -> int:
     main.__dict__.update(__file__=str(path), __builtins__=__builtins__, __cached__=None)
     with _as_main(main, path, arguments):
         try:
-            code = compile(source, str(path), "exec", dont_inherit=True)
+            code = _compiled(source, str(path))
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", None)
             raise FormatError(
@@ -48,6 +49,12 @@ def run_script(path: Path, arguments: list[str]) -> int:
         finally:
             _flush()
     return 0
+
+
+@lru_cache(maxsize=64)
+def _compiled(source: bytes, path: str) -> CodeType:
+    """Return a script's code; one that runs again, from the same bytes, is not compiled again."""
+    return compile(source, path, "exec", dont_inherit=True)
 
 
 def _status(code: object) -> int:

@@ -85,7 +85,7 @@ def _run_script(file: Path, configuration: RunConfiguration, kept: Kept, out: Re
         out.exit_code = status
     # One line per kernel: ragged tiles read bytes that nobody wrote, and are right.
     for name, item in {item.made.name: item for item in reversed(done) if item.made.result.warnings}.items():
-        lines = notices(item.made.result.warnings, open_neff(item.neff))
+        lines = notices(item.made.result.warnings, open_neff(item.file))
         out.warn(f"{name}: {lines[0]}" + (f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""))
     # A kernel that is launched again and again says it once.
     out.warn(*dict.fromkeys(f"{item.made.name}: {text}" for item in done for text in unwritten_notes(item.made.result)))

@@ -7,10 +7,13 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from formats.errors import NeuronError
 from neurontools.tuning.budget import limit_memory
+
+if TYPE_CHECKING:
+    from formats.neff import Neff
 
 __all__ = ["main"]
 
@@ -50,9 +53,9 @@ def trial(request: Mapping[str, Any]) -> dict[str, Any]:
         limit_ps=request["limit_ps"] or None,
         nki="neurontools",
     )
-    first: list[tuple[str, bytes, dict[str, Any]]] = []
+    first: list[tuple[str, Neff | bytes, dict[str, Any]]] = []
 
-    def before(name: str, neff: bytes, inputs: Mapping[str, Any]) -> None:
+    def before(name: str, neff: Neff | bytes, inputs: Mapping[str, Any]) -> None:
         # The bottleneck is told of one launch; copies of every launch's inputs could take any memory.
         if not first:
             first.append((name, neff, {key: array.copy() for key, array in inputs.items()}))
@@ -87,7 +90,7 @@ def trial(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def bottleneck(name: str, neff: bytes, inputs: Mapping[str, Any]) -> str:
+def bottleneck(name: str, neff: Neff | bytes, inputs: Mapping[str, Any]) -> str:
     """Return what bounds a program, from its profile: the kinds and owners that its critical path is made of."""
     from emulator.timeline.measure import measure  # deferred: start-up
     from formats.neff import open_neff  # deferred: start-up

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from formats.neff import Neff
+
     Array = np.ndarray[Any, Any]
 
 __all__ = ["Evaluation", "evaluate"]
@@ -145,9 +147,9 @@ def _run(wanted: _Wanted) -> Evaluation:
     given = wanted.inputs
     args, kwargs = ((), dict(given)) if isinstance(given, Mapping) else (tuple(given), {})
     want = wanted.reference(*args, **kwargs) if callable(wanted.reference) else wanted.reference
-    kept: list[tuple[str, bytes, dict[str, Any]]] = []
+    kept: list[tuple[str, Neff | bytes, dict[str, Any]]] = []
 
-    def before(name: str, neff: bytes, inputs: Mapping[str, Any]) -> None:
+    def before(name: str, neff: Neff | bytes, inputs: Mapping[str, Any]) -> None:
         kept.append((name, neff, {key: array.copy() for key, array in inputs.items()}))
 
     configuration = RunConfiguration(checks=wanted.checks, max_seconds=wanted.max_seconds, nki="neurontools")

@@ -75,6 +75,6 @@ def drop_wait(place: WaitPlace) -> Edit:
         at = next(index for index, loaded in enumerate(words) if loaded.pc == place.pc)
         raw = bytearray(words[at].word.raw)
         raw[32 if place.slot else 4] = 0
-        words[at] = words[at]._replace(word=type(words[at].word).from_raw(bytes(raw)))
+        words[at] = words[at].with_word(type(words[at].word).from_raw(bytes(raw)))
 
     return edit

@@ -101,7 +101,7 @@ def without_the_wait(machine: RankedMachine) -> None:
                 for mode, index in ((4, 5), (32, 33)):
                     if raw[mode] and raw[index] == 107 and (mode == 4 or isinstance(loaded.word, isa.EventSemaphore)):
                         raw[mode] = 0
-                words[at] = loaded._replace(word=type(loaded.word).from_raw(bytes(raw)))
+                words[at] = loaded.with_word(type(loaded.word).from_raw(bytes(raw)))
 
 
 @pytest.mark.parametrize("partner", [once, other], ids=["does not come", "calls another one"])

@@ -27,13 +27,13 @@ accesses = st.lists(
 @given(accesses)
 def test_a_race_is_found_where_there_is_one(steps: list[tuple[int, int, int, int, object, bool, list[int]]]) -> None:
     """Knowledge only grows and is passed on whole, as with real clocks: then leaving records out hides no race."""
-    shadow = Shadow(4)
     counts = [0, 0, 0]
     known: list[Clock] = [(0, 0, 0)] * 3
     releases: list[list[Clock]] = [[(0, 0, 0)] for _ in range(3)]
     seen: list[tuple[Unit, int, int, set[int], bool]] = []
     expected = False
     found: list[Record] = []
+    shadow = Shadow(4, lambda old, new: found.append(old), lambda: (0, 0, 0))
     for actor, p0, rows, low, shape, write, learns in steps:
         for other, upto in enumerate(learns):
             if other != actor:
@@ -52,6 +52,6 @@ def test_a_race_is_found_where_there_is_one(steps: list[tuple[int, int, int, int
             and touched & had
             for other, q0, q1, had, wrote in seen
         )
-        shadow.access(unit, region, write, lambda old, new: found.append(old), lambda: (0, 0, 0))
+        shadow.access(unit, region, write)
         seen.append((unit, p0, p0 + rows, touched, write))
     assert bool(found) == expected

@@ -75,8 +75,8 @@ def test_cores_that_do_not_meet() -> None:
                 assert isinstance(words, list)
                 for at, loaded in enumerate(words):
                     if isinstance(loaded.word, isa.CoreBarrier):
-                        words[at] = loaded._replace(
-                            word=isa.Nop.from_raw(isa.Nop().raw[:4] + loaded.word.raw[4:12] + isa.Nop().raw[12:])
+                        words[at] = loaded.with_word(
+                            isa.Nop.from_raw(isa.Nop().raw[:4] + loaded.word.raw[4:12] + isa.Nop().raw[12:])
                         )
 
     found, _ = checked(neff, inputs, ("racecheck",), edit=drop_barriers)

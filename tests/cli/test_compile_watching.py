@@ -59,7 +59,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
             "--logfile", str(tmp_path / "log"), "--cache_dir", str(out / "cache")]  # fmt: skip
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(2.5)
+        time.sleep(1.5)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
     finally:

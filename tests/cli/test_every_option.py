@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import typer
 
+from emulator.checks.racecheck import Racecheck
 from emulator.device import Device
 from neurontools.command.table import TABLE
 from neurontools.program import launches, opening
@@ -128,18 +129,20 @@ WANTED = {"target": "trn2", "lnc": 2, "inputs": "random:3", "inputs_from": Path(
 
 
 class Seen(NamedTuple):
-    """What reached the emulator during one command: configurations, devices, first inputs."""
+    """What reached the emulator in one command: configurations, devices, first inputs, devices checked for races."""
 
     configurations: list[RunConfiguration]
     devices: list[Device]
     inputs: list[float]
+    raced: list[Device]
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """Watch what every command hands to the opener and to the emulator."""
-    found = Seen([], [], [])
+    found = Seen([], [], [], [])
     make, fill, take, scripts = Device.__init__, Device.set_inputs, opening.take_launch, launches.run_launches
+    attach = Racecheck.attach
 
     def init(self: Device, *args: Any, **options: Any) -> None:
         make(self, *args, **options)
@@ -148,6 +151,10 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     def set_inputs(self: Device, arrays: Any) -> None:
         fill(self, arrays)
         found.inputs.append(float(np.asarray(next(iter(arrays.values()))).reshape(-1)[0]))
+
+    def raced(self: Racecheck, device: Device) -> None:
+        attach(self, device)
+        found.raced.append(device)
 
     def taken(file: Path, configuration: RunConfiguration, **options: Any) -> Any:
         found.configurations.append(configuration)
@@ -159,6 +166,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
     monkeypatch.setattr(Device, "__init__", init)
     monkeypatch.setattr(Device, "set_inputs", set_inputs)
+    monkeypatch.setattr(Racecheck, "attach", raced)
     monkeypatch.setattr(opening, "take_launch", taken)
     for module in ("running.files", "check.checking", "program.launches"):
         monkeypatch.setattr(f"neurontools.{module}.run_launches", run_launches)
@@ -279,9 +287,7 @@ def _launch(seen: Seen, ended: Ended, kind: str) -> None:
 
 
 def _checks(seen: Seen, ended: Ended, kind: str) -> None:
-    from emulator.checks.racecheck import Racecheck
-
-    assert any(isinstance(one, Racecheck) for device in seen.devices for one in device.observers)
+    assert seen.raced and set(seen.raced) <= set(seen.devices)
 
 
 def _dump_dir(seen: Seen, ended: Ended, kind: str) -> None:

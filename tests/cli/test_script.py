@@ -34,6 +34,17 @@ def test_it_is_main_with_its_arguments(tmp_path: Path, capsys: pytest.CaptureFix
     assert (list(sys.path), sys.argv, sys.modules["__main__"]) == before
 
 
+def test_a_script_that_has_changed_runs_as_it_is_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("print('old')\n", "print('old')\n", "print('new')\n", "print('old')\n"):
+        assert run_script(script(tmp_path, text), []) == 0
+    (tmp_path / "deeper").mkdir()
+    assert (
+        run_script(script(tmp_path / "deeper", "print(__file__)\nprint((lambda: 0).__code__.co_filename)\n"), []) == 0
+    )
+    *words, file, known = capsys.readouterr().out.split()
+    assert words == ["old", "old", "new", "old"] and file == known == str(tmp_path / "deeper" / "script.py")
+
+
 @pytest.mark.parametrize(
     ("code", "status"), [("sys.exit()", 0), ("sys.exit(7)", 7), ("sys.exit('no')", 1), ("raise SystemExit(300)", 44)]
 )

@@ -40,7 +40,9 @@ def at(mark: str) -> int:
 def neff(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the kernel's file and its inputs beside it."""
     folder = tmp_path_factory.mktemp("dap")
-    (folder / "unrolled.neff").write_bytes(_build(trace_kernel(unrolled.unrolled, (unrolled.X,)), "unrolled"))
+    (folder / "unrolled.neff").write_bytes(
+        _build(trace_kernel(unrolled.unrolled, (unrolled.X,)), "unrolled").to_bytes()
+    )
     np.savez(folder / "x.npz", x=unrolled.X)
     return folder / "unrolled.neff"
 
@@ -226,7 +228,7 @@ def test_a_step_goes_on_over_log_points(client: Client, tmp_path: Path) -> None:
     call, inside = (
         next(number for number, line in enumerate(text, 1) if mark in line) for mark in ("# CALL", "op0=nl.add")
     )
-    (tmp_path / "calls.neff").write_bytes(_build(trace_kernel(calls.calls, (calls.X,)), "calls"))
+    (tmp_path / "calls.neff").write_bytes(_build(trace_kernel(calls.calls, (calls.X,)), "calls").to_bytes())
     client.launch(tmp_path / "calls.neff", timing=False, sourcePath=[str(Path(calls.__file__).parent)])
     points = [{"line": call, "condition": "k == 1"}, {"line": inside, "logMessage": "in {k}"}]
     client.request("setBreakpoints", source={"path": calls.__file__}, breakpoints=points)
@@ -385,7 +387,7 @@ def test_a_hang_is_an_exception(client: Client) -> None:
 
 def test_nan_by_filter(client: Client, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.full(unrolled.X.shape, np.nan, np.float32))
-    (tmp_path / "k.neff").write_bytes(_build(trace_kernel(unrolled.unrolled, (unrolled.X,)), "unrolled"))
+    (tmp_path / "k.neff").write_bytes(_build(trace_kernel(unrolled.unrolled, (unrolled.X,)), "unrolled").to_bytes())
     client.launch(tmp_path / "k.neff", inputs=str(tmp_path / "x.npz"))
     rows = client.request("setExceptionBreakpoints", filters=["nan"])["breakpoints"]
     assert rows[0]["verified"]

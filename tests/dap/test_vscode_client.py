@@ -39,7 +39,7 @@ def test_the_client_of_visual_studio_code(tmp_path: Path) -> None:
         "from neurontools.cli import main\nmain()\n"
     )
     program = tmp_path / "unrolled.neff"
-    program.write_bytes(_build(trace_kernel(unrolled.unrolled, (unrolled.X,)), "unrolled"))
+    program.write_bytes(_build(trace_kernel(unrolled.unrolled, (unrolled.X,)), "unrolled").to_bytes())
     words = [node, str(Path(__file__).with_name("vscode_client.js")), sys.executable, str(launcher), str(program),
              str(FILE.parent), str(FILE), str(at("ADD"))]  # fmt: skip
     made = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import time
@@ -13,6 +14,7 @@ import pytest
 
 pty = pytest.importorskip("pty", reason="needs pseudo-terminals")
 
+# It runs for minutes: no machine is so fast that it ends before Ctrl-C comes.
 SCRIPT = """
 import os
 import numpy as np
@@ -24,8 +26,8 @@ world = int(os.environ["WORLD_SIZE"])
 def long(x):
     own, out = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm) for _ in range(2))
     tile = nl.load(x)
-    for _ in range(1500):
-        tile = nl.multiply(tile, 1.0)
+    for _ in nl.dynamic_range(1_000_000):
+        tile[...] = nl.multiply(tile, 1.0)
     nl.store(own, tile)
     ncc.all_reduce([own], [out], [list(range(world))], nl.add)
     return out
@@ -60,6 +62,12 @@ class Prompt:
         found, _, self._seen = self._seen.partition(text)
         return found
 
+    def until_rank_two(self) -> str:
+        """Return what comes up to the next prompt of rank 2, on whatever engine."""
+        found = self.until("(neuron rank 2 nc0 ")
+        self.until(") ")
+        return found
+
     def give(self, line: str) -> None:
         """Type a line."""
         os.write(self._terminal, f"{line}\n".encode())
@@ -89,20 +97,19 @@ def prompt(tmp_path: Path, root: Path) -> Iterator[Prompt]:
 def test_the_prompt_names_the_rank_and_ctrl_c_stops_all_of_them(prompt: Prompt) -> None:
     prompt.until("(neuron rank 0 nc0 ")
     prompt.give("rank 2")
-    prompt.until("(neuron rank 2 nc0 DVE) ")
+    prompt.until_rank_two()
     prompt.give("continue")
     prompt.press_ctrl_c(0.5)
-    assert "interrupted" in prompt.until("(neuron rank 2 nc0 DVE) ")
+    assert "interrupted" in prompt.until_rank_two()
     prompt.give("info ranks")
-    rows = [line.split() for line in prompt.until("(neuron rank 2 ").splitlines() if " running " in line]
-    events = [int(row[row.index("running") + 3]) for row in rows]
-    assert len(rows) == 3 and min(events) > 0 and max(events) - min(events) <= 2 and max(events) < 1500
-    prompt.until("DVE) ")
+    rows = [line.split() for line in prompt.until_rank_two().splitlines() if " running " in line]
+    events = [int(row[row.index("running") + 3].replace(",", "")) for row in rows]
+    assert len(rows) == 3 and min(events) > 0 and max(events) - min(events) <= 2
     prompt.give("reverse-step 2")
-    assert "back 2 completions" in prompt.until("(neuron rank 2 nc0 DVE) ")
+    assert "back 2 completions" in prompt.until_rank_two()
     prompt.give("goto end")
     prompt.press_ctrl_c(0.5)
-    assert "interrupted" in prompt.until("(neuron rank 2 nc0 DVE) ")
-    prompt.give("continue")
-    assert "has ended" in prompt.until("(neuron rank ")
+    assert "interrupted" in prompt.until_rank_two()
+    prompt.give("step")
+    assert re.search(r"#\d+ .* nc0 \w+ pc \d+", prompt.until_rank_two())
     assert prompt.leave() == 0

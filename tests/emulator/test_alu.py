@@ -84,6 +84,47 @@ def test_power_and_rsqrt_are_within_two_units(a: float, b: float) -> None:
         assert compute(AluOp.POWER, a, b) == pytest.approx(exact, rel=2.5e-7)
 
 
+@given(seed=st.integers(0, 1 << 30), special=st.booleans(), single=st.booleans(), place=st.sampled_from("oab"))
+def test_remainders_of_tiles_keep_every_bit(seed: int, special: bool, single: bool, place: str) -> None:
+    random = np.random.default_rng(seed)
+    a, b = (random.normal(size=(8, 40)) * 10.0 ** random.integers(-3, 7) for _ in range(2))
+    a = np.where(random.random(a.shape) < 0.3, b * random.integers(-3, 4, a.shape), a).astype(np.float32)
+    b = b.astype(np.float32)
+    if special:
+        choice = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-44, -1e-44], np.float32)
+        a, b = (np.where(random.random(a.shape) < 0.1, random.choice(choice, a.shape), each) for each in (a, b))
+    divisor = b[0, 0] if single else b
+    with np.errstate(all="ignore"):
+        expected = np.array([math_mod(x, y) for x, y in np.broadcast(a, divisor)], np.float32).reshape(a.shape)
+        out = a if place == "a" else b if place == "b" and not single else np.empty_like(a)
+        alu.float32(AluOp.MOD)(a, divisor, out)
+    assert np.array_equal(out, expected, equal_nan=True)
+    numbers = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(out[numbers]), np.signbit(expected[numbers]))
+
+
+def math_mod(a: np.float32, b: np.float32) -> float:
+    """Give a remainder with the sign of the divisor."""
+    if math.isnan(a) or math.isnan(b) or math.isinf(a) or b == 0:
+        return math.nan
+    rest = np.float32(math.fmod(a, b))
+    if rest == 0:
+        return math.copysign(0.0, b)
+    return float(rest) if (rest < 0) == (b < 0) else float(rest + b)
+
+
+@pytest.mark.parametrize("op", [AluOp.LOGICAL_AND, AluOp.LOGICAL_OR, AluOp.LOGICAL_XOR, AluOp.MOD, AluOp.FMOD])
+def test_either_operand_may_be_one_number(op: AluOp) -> None:
+    tile = np.array([[0.0, -0.0, 1.5, -2.5], [np.inf, 1e-44, -1.0, 7.0]], np.float32)
+    for number in (np.float32(0.0), np.float32(-3.0), np.float32(2.0)):
+        full, got, expected = np.full_like(tile, number), np.empty_like(tile), np.empty_like(tile)
+        with np.errstate(all="ignore"):
+            for a, b in ((tile, number), (number, tile)):
+                alu.float32(op)(a, b, got)
+                alu.float32(op)(full if a is number else a, full if b is number else b, expected)
+                assert np.array_equal(got, expected, equal_nan=True)
+
+
 def test_max_keeps_nan_so_that_bytes_never_written_show() -> None:
     for op in (AluOp.MAX, AluOp.MIN, AluOp.ABS_MAX, AluOp.ABS_MIN):
         assert np.isnan(compute(op, math.nan, 1.0)) and np.isnan(compute(op, 1.0, math.nan))

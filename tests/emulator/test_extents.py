@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator.device_memory import DeviceMemory
 from emulator.extents import Ranges, merged
-from emulator.memory import ChipMemory, DeviceMemory
+from emulator.memory import ChipMemory
 from formats.regions import Pattern, Region
 
 WIDTH = 64

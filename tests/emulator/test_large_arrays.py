@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from emulator import large_arrays
+from emulator.device_memory import DeviceMemory
 from emulator.large_arrays import Store, own_copy, pages_of, zeros
-from emulator.memory import DeviceMemory
 from emulator.runtime import new_device, run
 from emulator.settings import USUAL
 from neurontools.program.configuration import RunConfiguration

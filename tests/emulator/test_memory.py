@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator import buffers
+from emulator.device_memory import DeviceMemory
 from emulator.errors import LoadError
 from emulator.faults import FaultError
-from emulator.memory import FRESH, ChipMemory, DeviceMemory
+from emulator.memory import FRESH, ChipMemory
 from formats.regions import Region
 
 

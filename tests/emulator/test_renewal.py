@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator import workspace
-from emulator.action import Action
-from emulator.bound_words import BoundWords
+from emulator.bound_words import BoundWord, BoundWords
 from emulator.device import Device
 from emulator.memory import FRESH, ChipMemory
 from emulator.renewal import columns_of_runs, fill_columns
@@ -91,10 +90,11 @@ def test_nothing_stays_of_any_instruction(path: Path) -> None:
 
 def failing(error: BaseException) -> Any:
     """Return a binding of words that fail when they have written, before they say so."""
-    known = BoundWords.action_of
+    known = BoundWords.bound
 
-    def action_of(bound: BoundWords, loaded: Any) -> Action:
-        action = copy(known(bound, loaded))  # the engine keeps the other
+    def bound(words: BoundWords, loaded: Any) -> BoundWord:
+        found = known(words, loaded)
+        action = copy(found.action)  # the engine keeps the other
         effect = action.effect
         if effect is not None and action.writes:
 
@@ -103,16 +103,17 @@ def failing(error: BaseException) -> Any:
                 raise error
 
             action.effect = wrong
-        return action
+        return found.with_action(action)
 
-    return action_of
+    return bound
 
 
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), RuntimeError("a defect")], ids=lambda error: type(error).__name__
 )
 def test_nothing_stays_of_a_word_that_ends_half_way(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BoundWords, "action_of", failing(error))
+    monkeypatch.setattr(BoundWords, "bound", failing(error))
+    monkeypatch.setattr(BoundWords, "_look_in", lambda words, kept: None)  # the engine asks for each word
     device = Device("trn2")
     device.load(program(ADDS))
     with pytest.raises(type(error)):

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import neurontools
 from emulator import workspace
 from emulator.device import Device
 from emulator.faults import fault_error
+from emulator.known_way import KnownWay
 from formats.neff import Neff
 from neurontools import nki
 from tests.identity.table import programs
@@ -69,7 +71,7 @@ def state(device: Device) -> dict[str, Any]:
         "outputs": {name: array.tobytes() for name, array in device.outputs().items()},
     }
     for core in device.cores:
-        flows = [engine.flow()._replace(waiters=None, in_flight=()) for engine in core.engines.values()]
+        flows = [engine.flow()._replace(waiters=None, flights=()) for engine in core.engines.values()]
         found[f"core {core.index}"] = (
             core.semaphores.snapshot(), core.events.snapshot(), core.contention.snapshot(), core.pe.fingerprint(),
             core.generators.snapshot(), flows, core.memory.written_bytes("SBUF"), core.memory.written_bytes("PSUM"),
@@ -77,8 +79,8 @@ def state(device: Device) -> dict[str, Any]:
     return found
 
 
-def courses(device: Device) -> list[Any]:
-    return device.cores[0].workspace.courses
+def ways(device: Device) -> list[Any]:
+    return device.cores[0].workspace.ways
 
 
 def known(neff: Neff, inputs: dict[str, Any], **options: Any) -> Device:
@@ -86,11 +88,30 @@ def known(neff: Neff, inputs: dict[str, Any], **options: Any) -> Device:
     for wanted in (0, 1):
         first = started(neff, inputs, **options)
         first.run()
-        assert len(courses(first)) == wanted, "it is a program that nothing steers, and runs again"
+        assert len(ways(first)) == wanted, "it is a program that nothing steers, and runs again"
         first.release()
     device = started(neff, inputs, **options)
-    assert courses(device)
+    assert ways(device)
     return device
+
+
+def instead(way: KnownWay, at: int, first: Callable[[], object]) -> None:
+    """Have a step of a way do something else before it does what it does."""
+    original = way._steps_on
+
+    def steps_on(device: Any) -> list[Any]:
+        steps = original(device).copy()
+        step = steps[at]
+
+        def changed() -> None:
+            first()
+            if step is not None:
+                step()
+
+        steps[at] = changed
+        return steps
+
+    way._steps_on = steps_on  # type: ignore[method-assign]
 
 
 def others(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +134,7 @@ def test_every_program_comes_to_the_same_again_and_with_other_data(monkeypatch: 
                 device.release()
             for number, given in enumerate(runs):
                 device = started(neff, given, max_steps=40_000, **options)
-                is_known = bool(courses(device))
+                is_known = bool(ways(device))
                 with monkeypatch.context() as patched:
                     if is_known:  # nothing is worked out then
                         patched.setattr("emulator.sequencer.Sequencer.issue", None)
@@ -132,28 +153,9 @@ def test_every_program_comes_to_the_same_again_and_with_other_data(monkeypatch: 
 def test_a_run_that_is_interrupted_ends_where_it_is(name: str, share: float) -> None:
     neff, inputs = opened(name)
     device = known(neff, inputs)
-    (course,) = courses(device)
-    at = int(len(course.steps) * share)
-    effect, marks, carried = course.steps[at]
-
-    def interrupted() -> None:
-        device.interrupt()
-        if effect is not None:
-            effect()
-
-    steps = list(course.steps)
-    if carried is None:
-        steps[at] = interrupted, marks, None
-    else:
-        original = carried
-
-        class Interrupting:
-            def move(self, device: Any) -> None:
-                device.interrupt()
-                original.move(device)
-
-        steps[at] = effect, marks, Interrupting()
-    courses(device)[:] = [course._replace(steps=tuple(steps))]
+    (way,) = ways(device)
+    at = int(len(way.steps) * share)
+    instead(way, at, device.interrupt)
     assert device.run() == "hang" and device.hang is not None and "interrupt" in device.hang.text()
     # A run ends behind the completion that comes next, wherever it is told to.
     limited = worked_out(neff, inputs, max_steps=at + 2)
@@ -176,15 +178,14 @@ def test_a_device_that_is_interrupted_beforehand_goes_no_way() -> None:
 def test_what_fails_on_the_way_is_worked_out_from_there(share: float) -> None:
     neff, inputs = opened("loading_matmul")
     device = known(neff, inputs)
-    (course,) = courses(device)
-    at = next(at for at in range(int(len(course.steps) * share), len(course.steps)) if course.steps[at][2] is None)
+    (way,) = ways(device)
+    steps = way.steps
+    at = next(at for at in range(int(len(steps) * share), len(steps)) if at not in way._carried)
 
     def fails() -> None:
         raise fault_error("operand", "not this time")
 
-    steps = list(course.steps)
-    steps[at] = fails, (), None
-    courses(device)[:] = [course._replace(steps=tuple(steps))]
+    instead(way, at, fails)
     assert device.run() == "finished"
     assert state(device) == state(worked_out(neff, inputs))
 
@@ -192,12 +193,12 @@ def test_what_fails_on_the_way_is_worked_out_from_there(share: float) -> None:
 def test_what_is_no_error_of_the_program_is_raised_and_leaves_a_device_that_can_be_looked_at() -> None:
     neff, inputs = opened("examples softmax")
     device = known(neff, inputs)
-    (course,) = courses(device)
+    (way,) = ways(device)
 
     def stops() -> None:
         raise KeyboardInterrupt
 
-    courses(device)[:] = [course._replace(steps=(*course.steps[:9], (stops, (), None), *course.steps[10:]))]
+    instead(way, 9, stops)
     with pytest.raises(KeyboardInterrupt):
         device.run()
     assert device.steps == 9 and not device.finished and device.cores[0].memory.unaccounted
@@ -272,9 +273,71 @@ def test_transfers_of_what_nothing_wrote_warn_again() -> None:
     neff, inputs = opened("examples vector_add")
     known(neff, inputs).release()
     device, other = started(neff, {}), worked_out(neff, {})
-    assert courses(device)
+    assert ways(device)
     device.run()
     assert device.warnings and device.warnings == other.warnings
+
+
+def test_words_that_read_what_nothing_wrote_warn_again() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+        tile = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+        result = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile[0:64, :], src=x[0:64, :])
+        nisa.activation(dst=result, op=nl.exp, data=tile)
+        nisa.dma_copy(dst=out, src=result)
+        return out
+
+    import nki.isa as nisa
+    import nki.language as nl
+
+    x = np.ones((128, 64), np.float32)
+    neff = neurontools.build(kernel, x, target="trn2")
+    inputs = {neff.inputs[0].name: x}
+    device, other = known(neff, inputs), worked_out(neff, inputs)
+    assert other.warnings and not any(each.engine == "SP" for each in other.warnings)
+    device.run()
+    assert state(device) == state(other)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6])
+def test_an_interrupted_run_has_the_warnings_of_its_steps(share: float) -> None:
+    neff, _ = opened("examples vector_add")
+    device = known(neff, {})
+    (way,) = ways(device)
+    at = int(len(way.steps) * share)
+    instead(way, at, device.interrupt)
+    device.run()
+    other = worked_out(neff, {}, max_steps=at + 2)
+    assert device.warnings == other.warnings and len(device.warnings) < len(worked_out(neff, {}).warnings)
+    assert state(device)["hash"] == state(other)["hash"]
+
+
+def test_moves_are_bound_once_for_tensors_that_lie_where_they_did() -> None:
+    neff, inputs = opened("loading_matmul")
+    other, others_inputs = opened("examples vector_add")
+    device = known(neff, inputs)
+    device.run()
+    (way,) = ways(device)
+    bound = way._bound
+    assert bound and len(way._tensors) == 3
+    for _ in range(3):
+        assert device.outputs()
+        device.release()
+        between = started(other, others_inputs)
+        between.run()
+        between.release()
+        device = started(neff, inputs)
+        device.run()
+        assert way._bound is bound
+    # Elsewhere they are bound again.
+    device.release()
+    elsewhere = started(neff, inputs)
+    for each in elsewhere.hbm.allocations.values():
+        if each.whole:
+            each._data = each.data.copy()
+    elsewhere.run()
+    assert way._bound is not bound and state(elsewhere) == state(worked_out(neff, inputs))
 
 
 def test_neither_devices_nor_files_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +347,7 @@ def test_neither_devices_nor_files_are_kept(monkeypatch: pytest.MonkeyPatch) -> 
     device = known(neff, {})
     device.run()
     kept, alive = device.cores[0].workspace, weakref.ref(device)
-    assert kept.courses
+    assert kept.ways
     device.release()
     del device, neff
     gc.collect()
@@ -297,5 +360,5 @@ def test_neither_devices_nor_files_are_kept(monkeypatch: pytest.MonkeyPatch) -> 
             device.run()
             device.release()
     # The latest are kept, as far as there is room.
-    steps = len(kept.courses[-1].steps)
-    assert [each.neff() for each in kept.courses] == files[-(40 // steps) :] and 40 // steps < 9
+    steps = len(kept.ways[-1].steps)
+    assert [each.neff() for each in kept.ways] == files[-(40 // steps) :] and 40 // steps < 9

@@ -460,7 +460,7 @@ def _edit(device: Device, row: Kernel) -> Edit | None:
         raw = bytearray(words[at].word.raw)
         assert raw[6], "the word signals nothing"
         raw[6] = 0
-        words[at] = words[at]._replace(word=type(words[at].word).from_raw(bytes(raw)))
+        words[at] = words[at].with_word(type(words[at].word).from_raw(bytes(raw)))
 
     return edit
 

@@ -23,6 +23,7 @@ from emulator.device import Device
 from emulator.dump import write_core
 from emulator.events import Event
 from emulator.timeline.recorder import Recorder
+from emulator.timeline.track import Column
 from formats.core.records import EnvironmentNote
 from formats.neff import Neff, open_neff
 
@@ -93,7 +94,7 @@ def recording(recorder: Recorder) -> str:
 
 def names_of(track: object) -> list[str]:
     """Return the columns of a track."""
-    return sorted(name for cls in type(track).__mro__ for name in getattr(cls, "__slots__", ()))
+    return sorted({name for cls in type(track).__mro__ for name, found in vars(cls).items() if type(found) is Column})
 
 
 def dump(device: Device) -> str:

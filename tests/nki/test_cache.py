@@ -15,13 +15,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import neurontools
 import neurontools.nki as nki
 import neurontools.nki.language as nl
-from neurontools.nki import cache
+from formats.neff import open_neff
+from formats.neff.writer import NeffWriter
+from neurontools.nki import cache, patches
 from neurontools.nki import launch as launching
 from neurontools.nki.isa import tensor_copy
 from neurontools.nki.language import elementwise
 from neurontools.nki.tensor import NkiTensor
+from neurontools.program import launches
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -143,6 +147,60 @@ def test_each_part_of_the_source_and_each_value(traces: list[str], change: Any, 
     assert len(traces) == 2
 
 
+def test_a_build_is_kept_from_the_second_on(traces: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    space = module()
+    first, second = (neurontools.build(space.kernel, A) for _ in range(2))
+    third = neurontools.build(space.kernel, A + 1)
+    assert len(traces) == 2 and third is second and third.to_bytes() == first.to_bytes()
+    del second, third  # nobody has it open
+    assert neurontools.build(space.kernel, A).to_bytes() == first.to_bytes()
+    np.testing.assert_array_equal(run(space), 2 * A)  # a launch finds it, too
+    assert len(traces) == 2
+    neurontools.build(space.kernel, A[:2])
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", "off")
+    neurontools.build(space.kernel, A)
+    assert len(traces) == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed(FACTOR=3.0),
+        in_place,
+        attribute,
+        replaced("nl.multiply(tile, FACTOR)", "nl.add(tile, tile)"),
+        replaced("\ndef helper", "\n\ndef helper"),
+    ],
+)
+def test_a_kept_build_gives_way_to_every_change(
+    traces: list[str], monkeypatch: pytest.MonkeyPatch, change: Any
+) -> None:
+    space = module()
+    before, *_ = (neurontools.build(space.kernel, A).to_bytes() for _ in range(3))
+    assert len(traces) == 2
+    kernel = space.kernel  # the very function, where what it reaches is replaced
+    change(space)
+    if space.kernel is not kernel and space.kernel.__code__ == kernel.__code__:
+        space.kernel = kernel
+    after = neurontools.build(space.kernel, A).to_bytes()
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", "off")
+    assert after == neurontools.build(space.kernel, A).to_bytes() != before
+
+
+def test_a_lenient_build_warns_each_time(traces: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def kernel(x: Any) -> Any:
+        tall = nl.ndarray((x.shape[0] + 1, 4), x.dtype, nl.sbuf)
+        out = nl.ndarray((1, 4), x.dtype, nl.shared_hbm)
+        nl.store(out, nl.load(x)[0:1])
+        del tall
+        return out
+
+    for _ in range(4):
+        neurontools.build(nki.simulate(kernel, lenient=True), np.zeros((128, 4), np.float32))
+        assert "129 partitions" in capsys.readouterr().err
+    assert len(traces) == 4
+
+
 @pytest.mark.parametrize(
     "other", [A[:2], A.astype(np.int32), A.astype(np.float16), A.reshape(4, 3), A.reshape(3, 4, 1)]
 )
@@ -261,6 +319,35 @@ def test_what_stands_in_for_a_function_of_ours_is_noticed(
     assert len(traces) == 2
     np.testing.assert_array_equal(run(space), (A + 1) * 5)
     assert len(traces) == 2
+
+
+def test_names_are_walked_again_only_where_one_of_ours_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[str] = []
+    real = patches._of_module
+    stand_in = mock.Mock()
+
+    def counting(name: str, names: dict[str, Any]) -> Any:
+        walked.append(name)
+        return real(name, names)
+
+    def found() -> tuple[list[Any], bool]:
+        walked.clear()
+        return [name for name, _ in patches.replaced_names()], bool(walked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(patches, "_of_module", counting)  # which is a name of ours, too
+        counted = found()[0]
+        assert found() == (counted, False)
+        patch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))  # as every script does
+        assert found() == (counted, False)
+        patch.setattr(elementwise, "tensor_scalar", stand_in)
+        assert found() == (sorted([*counted, "neurontools.nki.language.elementwise.tensor_scalar"]), True)
+        assert not found()[1]
+        patch.setattr(NkiTensor, "__add__", stand_in)
+        assert "neurontools.nki.tensor.NkiTensor.__add__" in found()[0]
+        patch.setitem(sys.modules, "neurontools.nki.no_such_part", types.ModuleType("neurontools.nki.no_such_part"))
+        assert found()[1]
+    assert patches.replaced_names() == []
 
 
 @dataclasses.dataclass
@@ -402,3 +489,27 @@ def test_an_attribute_of_a_function_is_one_more_ingredient() -> None:
     np.testing.assert_array_equal(made(A), 2 * A)
     helper.scale = 3.0  # type: ignore[attr-defined]
     np.testing.assert_array_equal(made(A), 3 * A)
+
+
+def test_a_launch_that_nothing_keeps_makes_no_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file runs as values; whoever asks a launch for its bytes has those that a reader finds the same things in."""
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", "off")
+    made: list[int] = []
+    whole = NeffWriter._whole
+
+    def counting(writer: NeffWriter, contents: Any) -> Any:
+        made.append(1)
+        return whole(writer, contents)
+
+    monkeypatch.setattr(NeffWriter, "_whole", counting)
+    run = launches.Launches()
+    with launches.using(run):
+        kernel = module().kernel
+        for scale in (1.0, 3.0):
+            np.testing.assert_array_equal(nki.simulate(kernel)(A, scale), A * 2 * scale)
+            assert len(made) == len(run.done) - 1  # that of a launch before the last: its file would hold its traces
+    first, last = run.done
+    assert isinstance(first.file, bytes) and not isinstance(last.file, bytes)
+    assert last.neff == last.neff and len(made) == 2
+    assert open_neff(last.neff).to_bytes() == launching.build_neff(kernel, (A, 3.0), {}).to_bytes()
+    assert open_neff(last.file) is last.file

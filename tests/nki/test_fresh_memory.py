@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
+from emulator.device_memory import DeviceMemory
 from emulator.fresh import fill_fresh, fresh_pattern
-from emulator.memory import ChipMemory, DeviceMemory
+from emulator.memory import ChipMemory
 from emulator.runtime import run
 from formats.dtypes import DTYPES, Dtype
 from formats.errors import FormatError

@@ -171,9 +171,9 @@ class FakeRun:
         self.traces: list[Any] = []
         builder, runtime = types.ModuleType("builder"), types.ModuleType("runtime")
 
-        def build(traces: list[Any], name: str) -> bytes:
+        def build(traces: list[Any], name: str) -> Any:
             self.traces = traces
-            return name.encode()
+            return types.SimpleNamespace(to_bytes=name.encode, open=lambda: None)
 
         def execute(neff: bytes, inputs: dict[str, Any], settings: Settings, **options: Any) -> Any:
             self.inputs, self.settings, self.options = inputs, settings, options

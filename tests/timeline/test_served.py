@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+from emulator.dma import quiet
+from emulator.dma.transfer import TransferPlan
 from emulator.dma.work import Piece
 from emulator.timeline.served import Served
 
@@ -63,6 +65,25 @@ def test_columns_are_the_spans_of_every_piece(seed: int) -> None:
     for engine in range(ENGINES):
         rows = [(number, *spans[engine]) for number, (engines, spans) in sorted(expected.items()) if engine < engines]
         assert served.columns(engine) == tuple(array("q", column) for column in zip(*rows, strict=True))
+
+
+def test_transfers_that_met_another_have_the_ends_of_all_engines() -> None:
+    kept, random = Served(), Random(0)
+    expected = {}
+    for number in range(20):
+        one = quiet.Served(number, 0, random.randint(0, 1 << 40), random.randint(-50, 50), ENGINES - 1, 4, 100, 50, 7)
+        if number % 3:
+            one.ends = [random.randint(0, 1 << 41) for _ in range(ENGINES)]
+        if number % 2:
+            one.start_ps, one.turn_ps = random.randint(0, 1 << 40), random.randint(-50, 50)
+        kept.begin(number, ENGINES)
+        expected[number] = [piece.span(engine) for piece in one for engine in range(piece.first, piece.last + 1)]
+        assert kept.end(number, one) == one.started_ps
+        assert TransferPlan(-1, -1, one).started_ps == TransferPlan(-1, -1, tuple(one)).started_ps
+        assert one.started_ps == min(start for start, _ in expected[number])
+    for engine in range(ENGINES):
+        rows = [(number, *spans[engine]) for number, spans in expected.items()]
+        assert kept.columns(engine) == tuple(array("q", column) for column in zip(*rows, strict=True))
 
 
 def test_nothing_was_served() -> None:

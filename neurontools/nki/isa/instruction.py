@@ -19,9 +19,10 @@ class NkiInstruction(NKIObject):
 
     def __init__(self, handle: Any) -> None:
         self.op = handle
-        name = getattr(handle, "name", None)
-        if name is not None and name.__class__ is not str and not isinstance(name, str):
-            raise tracer().unnamed(name)
+        if handle is not None:
+            name = handle.name
+            if name is not None and name.__class__ is not str and not isinstance(name, str):
+                raise tracer().unnamed(name)
 
     def __repr__(self) -> str:
         what = getattr(self.op, "instruction", type(self.op)).__name__

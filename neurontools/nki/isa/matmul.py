@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from formats import isa as words
@@ -25,6 +26,8 @@ from neurontools.nki.tracer import Tracer, tracer
 
 __all__ = ["nc_matmul", "nc_transpose"]
 
+_SBUF = Space.SBUF
+_NO_MODE = matmul_perf_mode.none
 _FULL_WIDTH = ("float32", "tfloat32")
 
 
@@ -33,7 +36,9 @@ def psum_span(t: Tracer, instruction: str, view: View) -> None:
     if t.limits.psum_crosses_banks:
         return
     start = view.offset + (view.allocation.address[1] if view.allocation.address else 0)
-    reach = sum(step * (count - 1) for step, count in view.dims) + 1
+    reach = 1
+    for step, count in view.dims:
+        reach += step * (count - 1)
     last = start + reach * view.dtype.size - 1
     if start // PSUM_BANK_BYTES != last // PSUM_BANK_BYTES:
         t.limit(reject(t, instruction, "dst", f"bytes {start} to {last} of a PSUM partition",
@@ -65,29 +70,31 @@ def nc_matmul(
     out = tile(t, "nc_matmul", "dst", dst)
     if out.allocation.space is not Space.PSUM:
         raise reject(t, "nc_matmul", "dst", f"{dst.name} in SBUF", "must be in PSUM")
-    columns, width = stationary.free_size, moving.free_size
+    columns, width, into = prod(stationary.shape[1:]), prod(moving.shape[1:]), prod(dst.shape[1:])
     # AWS's own kernels give the mode by its name.
-    halves = perf_mode not in (matmul_perf_mode.none, matmul_perf_mode.none.value)
+    halves = perf_mode is not _NO_MODE and perf_mode not in (_NO_MODE, _NO_MODE.value)
     if halves:
         _double_row(t, stationary, moving, perf_mode)
         columns, width = columns // 2, width // 2
     limits = t.limits
-    is_transpose = bool(flag(t, "nc_matmul", "is_transpose", is_transpose))
+    if is_transpose is not False:
+        is_transpose = bool(flag(t, "nc_matmul", "is_transpose", is_transpose))
     if left.partitions != right.partitions:
         raise reject(t, "nc_matmul", "partition count of stationary and moving",
                      f"{left.partitions} and {right.partitions}",
                      "must be equal (the contraction dimension)")  # fmt: skip
     if columns > PARTITIONS:
         t.limit(reject(t, "nc_matmul", "stationary free size", columns, f"at most {PARTITIONS}"))
-    most = limits.moving_free.get(dst.dtype, limits.moving_free["float32"])
+    # a type of NKI equals more than its name, which comparing takes a while to find out
+    most = limits.moving_free.get(str(dst.dtype), limits.moving_free["float32"])
     if width > most:
         t.limit(reject(t, "nc_matmul", "moving free size", width, f"at most {most}"))
     if out.partitions != columns:
         raise reject(
             t, "nc_matmul", "partition count of dst", out.partitions, f"must be the {columns} columns of stationary"
         )
-    if dst.free_size != width:
-        raise reject(t, "nc_matmul", "free size of dst", dst.free_size, f"must be the {width} of moving")
+    if into != width:
+        raise reject(t, "nc_matmul", "free size of dst", into, f"must be the {width} of moving")
     _matmul_dtypes(t, dst, stationary, moving, is_transpose)
     if t.indirect:
         check_product(t, "nc_matmul", tile_position, is_transpose, stationary=stationary, moving=moving)
@@ -98,8 +105,8 @@ def nc_matmul(
     psum_span(t, "nc_matmul", out)
     pieces = _bank_pieces(t, dst, moving) if t.lenient and not (halves or t.indirect) else []
     if len(pieces) > 1:  # warned of already: the array writes one bank at a time, so it takes as many products
-        for into, part in pieces[:-1]:
-            nc_matmul(into, stationary, part, is_transpose=is_transpose, accumulate=accumulate, name=name)
+        for bank, part in pieces[:-1]:
+            nc_matmul(bank, stationary, part, is_transpose=is_transpose, accumulate=accumulate, name=name)
         dst, moving = pieces[-1]
         out, right = dst.view_of_storage, moving.view_of_storage
     keep = None if accumulate is None else bool(flag(t, "nc_matmul", "accumulate", accumulate))
@@ -141,7 +148,7 @@ def _double_row(t: Tracer, stationary: NkiTensor, moving: NkiTensor, perf_mode: 
 
 def _source(t: Tracer, argument: str, value: Any) -> View:
     view = tile(t, "nc_matmul", argument, value)
-    if view.allocation.space is not Space.SBUF:
+    if view.allocation.space is not _SBUF:
         raise reject(t, "nc_matmul", argument, f"{value.name} in PSUM", "must be in SBUF")
     return view
 

@@ -179,17 +179,36 @@ PAIR = st.tuples(
     st.integers(0, 250),  # and the second behind it
     st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1)),  # more of them
     st.permutations((0, 1)),
-    st.lists(st.tuples(st.integers(1, 90), st.sampled_from((0, 10, 15)), st.sampled_from((2, ENGINES, ENGINES)),
+    st.lists(st.tuples(st.integers(1, 90), st.sampled_from((0, 10, 15, 30, -5)), st.sampled_from((2, ENGINES, ENGINES)),
                        st.integers(1, 9), st.integers(1, 30), st.sampled_from((0, 12))), min_size=3, max_size=3),
 )  # fmt: skip
 # Several on one ring, one soon after the other, with one on another ring before, among or behind them now and then.
 ROW = st.tuples(
     st.integers(1, 900),  # until the first is triggered
+    st.sampled_from((0, 0, 15, 30, -5)),  # more for its first one from engine to engine
+    st.sampled_from((0, 0, 0, 1)),  # fewer engines of its later ones
     st.sampled_from((0, 10, 15)),
     st.sampled_from((2, ENGINES, ENGINES)),
     st.lists(st.tuples(st.integers(0, 120), st.integers(0, 90), st.integers(1, 9), st.integers(1, 30),
                        st.sampled_from((0, 12)), st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1))), min_size=2, max_size=7),
     st.integers(0, 500),  # until one more on another ring is
+)  # fmt: skip
+# A loop's transfers: few kinds, on rings of their own or not, triggered at once or one after the other.
+LOOP = st.tuples(
+    st.lists(st.tuples(st.sampled_from((0, 10, 15, 30, -5)), st.sampled_from((2, ENGINES, ENGINES)), st.integers(1, 9),
+                       st.integers(1, 30), st.sampled_from((0, 0, 0, 1, 3)), st.sampled_from((0, 12, 60))),
+             min_size=3, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.one_of(st.just(0), st.integers(0, 300), st.just(1200)),
+                       st.sampled_from((40, 40, 45, 440, 840))), min_size=2, max_size=14),
+)  # fmt: skip
+# A backlog in one ring behind a few on several, and one on another ring in the end, which may come into it.
+BACKLOG = st.tuples(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60)), min_size=2, max_size=4),  # ring, until it is triggered
+    st.lists(st.tuples(st.sampled_from((0, 10, 15, 30, -5)), st.integers(1, 9), st.integers(1, 30),
+                       st.sampled_from((0, 12))), min_size=2, max_size=2),
+    st.integers(0, 2),
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 1)), min_size=12, max_size=26),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), min_size=1, max_size=4),
 )  # fmt: skip
 SEEN: Counter[str] = Counter()  # how engines did what they were given in the tests below
 
@@ -199,9 +218,11 @@ def test_engines_do_with_plans_and_without_what_each_would_alone() -> None:
     check_heaps()
     check_pairs()
     check_rows()
+    check_loops()
+    check_backlogs()
     # What Hypothesis comes up with must have gone all ways: two that meet, one that waits in its ring, plans made
-    # in the middle and left again.
-    assert min(SEEN[way] for way in ("alone", "met", "waits", "plans", "made", "left", "asked")) > 50, SEEN
+    # in the middle and left again, also while some still wait.
+    assert min(SEEN[way] for way in ("alone", "met", "waits", "plans", "made", "left", "waiting", "asked")) > 50, SEEN
 
 
 @settings(max_examples=150, deadline=None)
@@ -228,11 +249,65 @@ def check_pairs(pairs: list[Any], asked: int, behind: int) -> None:
 def check_rows(rows: list[Any], asked: int, behind: int) -> None:
     """One behind the other in one ring."""
     parts = []
-    for first, step, count, given_, then in rows:
+    for first, cold, fewer, step, count, given_, then in rows:
         for number, (gap, start, packets, packet, fill, ring) in enumerate(given_):
             wait_ps = gap if number else 400 + first
-            parts.append((ring, wait_ps, start, step, count, packets, packet, 0, fill))
+            takes = count - (fewer if number else 0)
+            parts.append((ring, wait_ps, start, step + (0 if number else cold), takes, packets, packet, 0, fill))
         parts.append((1, then, 20, step, count, 3, 20, 0, 12))
+    check(parts, asked, behind, 1, False)
+
+
+@settings(max_examples=200, deadline=None)
+# A store that keeps engines busy when a load gets ready, which fills no pipe then: the load behind it begins earlier.
+@example(
+    ([(10, 6, 9, 25, 0, 12), (0, 6, 5, 3, 1, 0), (0, 6, 5, 3, 1, 0)], [(0, 2, 0, 40), (0, 2, 0, 45), (1, 1, 0, 56)]),
+    2,
+    1,
+    False,
+)
+# Engines that stand alike again after they were through at different times, some of them after work that is to come.
+@example(
+    (
+        [(10, 2, 7, 25, 3, 12), (-5, 6, 9, 10, 0, 60), (15, 6, 7, 23, 0, 60)],
+        [(0, 1, 266, 83), (1, 1, 252, 30), (2, 0, 118, 31)],
+    ),
+    1,
+    1,
+    False,
+)
+@example(
+    (
+        [(10, 6, 8, 7, 0, 0), (30, 6, 7, 12, 0, 12), (0, 6, 4, 9, 0, 12)],
+        [(0, 1, 0, 45), (1, 3, 0, 53), (2, 2, 0, 52), (1, 0, 0, 40), (0, 3, 0, 36), (0, 3, 447, 42), (2, 2, 0, 41)],
+    ),
+    2,
+    1,
+    False,
+)
+@given(LOOP, st.integers(0, 3), st.integers(1, 5), st.booleans())
+def check_loops(loop: Any, asked: int, behind: int, is_asked: bool) -> None:
+    """The same again and again, on up to four rings."""
+    kinds, given_ = loop
+    parts = []
+    for number, (kind, ring, wait_ps, start) in enumerate(given_):
+        step, count, packets, packet, fewer, fill = kinds[kind]
+        parts.append((ring, wait_ps + (0 if number else 100), start, step, count, packets, packet, fewer, fill))
+    check(parts, asked, behind, 1, is_asked)
+
+
+@settings(max_examples=250, deadline=None)
+@given(BACKLOG, st.integers(0, 3), st.integers(1, 5))
+def check_backlogs(backlog: Any, asked: int, behind: int) -> None:
+    """Many in one ring."""
+    before, kinds, ring, given_, then = backlog
+    parts = []
+    for others, wait_ps, kind in [
+        *((other, until, 1) for other, until in before), *((ring, *each) for each in given_),
+        *((other, until, 1) for other, until in then),
+    ]:  # fmt: skip
+        step, packets, packet, fill = kinds[kind]
+        parts.append((others, wait_ps, 60, step, ENGINES, packets, packet, 0, fill))
     check(parts, asked, behind, 1, False)
 
 
@@ -265,6 +340,7 @@ def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_
         SEEN.update([way, "asked" if is_asked else "free"])
         SEEN["made"] += was_quiet and engines.quiet is None
         SEEN["left"] += engines.quiet is not None and not was_quiet
+        SEEN["waiting"] += engines.quiet is not None and not was_quiet and len(engines.quiet.served) > 1
         assert [plan.first for plan in engines.plans] == [0, *(plan.last + 1 for plan in engines.plans[:-1])]
         pending.append((number, count))
         want = [{one: (begun, end) for one, begun, end in serve(0, 15, mine).finished} for mine in alone]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulator.cost.dma import UNIT, dma_costs
+from emulator.cost.dma import MAKERS, UNIT, dma_costs
 from emulator.device import Device
 from emulator.dma.binding import bind
 from emulator.dma.course import Course
-from emulator.dma.transfer import Facts, Part, Side, Transfer
+from emulator.dma.transfer import Facts, Part, Request, Side, Transfer
 from formats.dtypes import Dtype
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 
@@ -45,23 +45,34 @@ def test_each_part_of_the_key_makes_another_course(what: str, value: Any) -> Non
         device.dma.costs, device.dma.packet_bytes = given["costs"], given["packet_bytes"]
         name = f"q{len(device.dma.queues)}"
         queue = device.dma.add_queue(0, name, "SP", given["num_queues"])
-        transfer = Transfer(
+        request = Request(
             queue=name, core=0, engine="Pool" if given["maker"] == "software" else "SP", pc=0, parts=(),
             prebuilt=given["maker"] == "prebuilt", facts=given["facts"],
         )  # fmt: skip
+        transfer = Transfer(request)
         assert facts_of(device.dma._course_of(transfer, queue)) == facts_of(Course(**given))
 
 
 def test_costs_of_a_what_if_are_asked_for_each_transfer() -> None:
     device = Device("trn2")
     queue = device.dma.add_queue(0, "q", "SP")
-    transfers = [Transfer(queue="q", core=0, engine="SP", pc=pc, parts=(), facts=FACTS) for pc in range(2)]
+    transfers = [Transfer(Request(queue="q", core=0, engine="SP", pc=pc, parts=(), facts=FACTS)) for pc in range(2)]
     before = [facts_of(device.dma._course_of(one, queue)) for one in transfers]
     device.dma.reprice = lambda one: device.dma.costs._replace(signal_ps=10_000 * (one.pc + 1))
     after = [facts_of(device.dma._course_of(one, queue)) for one in transfers]
     device.dma.reprice = None
     assert len({*before, *after}) == 3
     assert [facts_of(device.dma._course_of(one, queue)) for one in transfers] == before
+
+
+@pytest.mark.parametrize("target", ["trn1", "trn2", "trn3"])
+def test_nothing_is_ready_before_what_is_soonest(target: str) -> None:
+    """Engines forget what is over by then when something is triggered."""
+    costs = dma_costs(target)
+    courses = [Course(FACTS._replace(writes_hbm=writes), 16, maker, 4096, costs)
+               for writes in (False, True) for maker in MAKERS]  # fmt: skip
+    assert min(course.start_ps for course in courses) == courses[0].soonest_ps > 0
+    assert len({course.soonest_ps for course in courses}) == 1 and all(course.stagger_ps >= 0 for course in courses)
 
 
 SIDE = Side("SBUF", 0, 64, ((SBUF_PARTITION_STRIDE, 8),), 16, Dtype.FLOAT32)
@@ -82,7 +93,7 @@ def test_tiles_that_differ_in_anything_are_other_bytes() -> None:
     for _ in range(2):
         for number, side in enumerate(SIDES):
             target = side._replace(core=0, address=0x1000 + 0x400 * number)
-            transfer = Transfer(queue="q", core=0, engine="SP", pc=0, parts=(Part("copy", ((side, target),)),))
+            transfer = Transfer(Request(queue="q", core=0, engine="SP", pc=0, parts=(Part("copy", ((side, target),)),)))
             bind(device, transfer)()
             steps = [(0, 0)]
             for step, count in side.dims:

@@ -9,20 +9,22 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator.cost.dma import dma_costs
+from emulator.dma.course import PACKET_BYTES, Course
 from emulator.dma.ring_order import keeps_order, runs_of
-from emulator.dma.rings import share_out
-from emulator.dma.transfer import Part, Side, Transfer
+from emulator.dma.transfer import Part, Request, Side, Transfer
 from formats.dtypes import Dtype
 from formats.neuron_core import DESCRIPTOR_LIMIT
 from formats.regions import Region
 
+COSTS = dma_costs("trn2")._replace(rows_per_engine=2)
 F32, BF16 = Dtype.FLOAT32, Dtype.BFLOAT16
 ALL = Region("HBM", 0, 0, 1, 0, 1 << 40)
 
 
 def transfer(*copies: tuple[Side, Side], op: str = "copy") -> Transfer:
-    made = Transfer(queue="q", core=0, engine="SP", pc=0, parts=tuple(Part(op, (pair,)) for pair in copies))
-    made.shares = share_out(made.pieces, 2, 4)
+    made = Transfer(Request(queue="q", core=0, engine="SP", pc=0, parts=tuple(Part(op, (pair,)) for pair in copies)))
+    made.course = Course(made.facts, 4, "hardware", PACKET_BYTES, COSTS)
     return made
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.dma.transfer import Part, Side, Transfer
+from emulator.dma.transfer import Part, Request, Side, Transfer
 from emulator.dma.views import sbuf_geometry, strided
 from formats.dtypes import Dtype
 
@@ -94,7 +94,7 @@ def test_descriptors_cover_the_copy(rows: int, run: int, cast: bool) -> None:
     target = Side(
         "HBM", 0, 1 << 32, ((1 << 20, rows),), run // 2 if cast else run, Dtype.FLOAT16 if cast else Dtype.FLOAT32
     )
-    transfer = Transfer(queue="q", core=0, engine="SP", pc=0, parts=(Part("copy", ((source, target),)),))
+    transfer = Transfer(Request(queue="q", core=0, engine="SP", pc=0, parts=(Part("copy", ((source, target),)),)))
     found = list(transfer.descriptors(0, transfer.pieces))
     assert sum(d.nbytes for d in found) == source.nbytes
     assert max(d.nbytes for d in found) <= 65536

@@ -113,3 +113,39 @@ def test_a_group_with_an_infinity_has_the_nan_scale() -> None:
     assert bench.at(D, (4, 2), U8).tolist() == [[255, 120], [120, 120], [120, 120], [120, 120]]
     elements = bench.at(C, (32, 8), Dtype.FLOAT8E4FN).astype(np.float32)
     assert np.isnan(elements[:8, :4]).all() and (elements[8:] == 128).all()
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("numbers", [6, 10**6, 10**7])
+def test_searches_give_each_value_an_element_of_its_own(numbers: int, largest: bool) -> None:
+    """Against a search of each row, one element after the other: the largest values, as MAX8 gives them, and others."""
+    random, count = np.random.default_rng(numbers), 40
+    data = random.integers(0, numbers, (32, count)).astype(np.float32)
+    values = np.sort(data, axis=1)[:, : -8 - 1 : -1] if largest else random.permuted(data, axis=1)[:, :8].copy()
+    if not largest:
+        data[0, :3], data[1, 0], values[2, 0], values[3, :2] = np.nan, np.inf, np.nan, -1
+    elif numbers == 10**7:  # one row has too few, and the next as many more: the values of the former
+        data[4:6], data[5, :16] = 0, 2 * numbers - 2 * np.arange(16)
+        values[4:6] = data[5, :16].reshape(2, 8)
+    for order, word in (
+        (range(8), isa.FindIndex8(**SAME | VALUES | {"src": flat(A, count), "dst_dtype": U32})),
+        (range(7, -1, -1), isa.MatchReplace8(**SAME | VALUES | {"src": flat(A, count), "dst": flat(C, count)},
+                                             immediate=-5.0, indices=flat(D), indices_dtype=U32)),
+    ):  # fmt: skip
+        bench = Bench()
+        bench.put(A, data, F32)
+        bench.put(B, values, F32)
+        bench.run(word)
+        places, left = np.full((32, 8), 0xFFFFFFFF, np.uint32), data.copy()
+        for row in range(32):
+            for number in order:
+                for at in range(count):
+                    if left[row, at] == values[row, number] and places[row].tolist().count(at) == 0:
+                        places[row, number] = at
+                        break
+        found = bench.at(C if isinstance(word, isa.FindIndex8) else D, (32, 8), U32)
+        assert np.array_equal(found, places)
+        if isinstance(word, isa.MatchReplace8):
+            for row in range(32):
+                left[row, [at for at in places[row] if at < count]] = -5.0
+            assert np.array_equal(bench.at(C, (32, count), F32), left, equal_nan=True)

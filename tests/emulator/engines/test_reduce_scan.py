@@ -7,7 +7,7 @@ from functools import reduce as fold
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.faults import FaultError
@@ -99,6 +99,78 @@ def test_pooling_pattern_with_strided_dimensions() -> None:
     assert np.array_equal(bench.at(C, (128, 6), F32), image.reshape(128, 2, 6, 2).max(axis=(1, 3)))
 
 
+# Zeros of both signs, infinities, NaNs of several payloads (one of them signalling), numbers below the normal ones.
+SPECIAL = np.array(
+    [0, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001, 1, 0x80000003, 0x007FFFFF, 0x3F800000],
+    np.uint32,
+).view(np.float32)
+FOLDS = {
+    AluOp.ADD: np.add,
+    AluOp.SUBTRACT: np.subtract,
+    AluOp.MULTIPLY: np.multiply,
+    AluOp.MAX: np.maximum,
+    AluOp.MIN: np.minimum,
+}
+
+
+def folded_by_numpy(op: AluOp, packed: np.ndarray) -> np.ndarray:
+    """Fold the last axis of (partitions, kept, folded): what is added, one row after the other."""
+    if op in (AluOp.MAX, AluOp.MIN):
+        return FOLDS[op].reduce(packed, axis=2)
+    if packed[..., 0].size == 1:
+        return FOLDS[op].accumulate(packed, axis=2)[..., -1]
+    rows = np.ascontiguousarray(packed.transpose(2, 0, 1))
+    return FOLDS[op].reduce(rows.reshape(len(rows), -1), axis=0).reshape(packed.shape[:2])
+
+
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 1 << 30),
+    op=st.sampled_from(list(FOLDS)),
+    partitions=st.sampled_from([1, 2, 16, 65, 128]),
+    kept=st.tuples(st.integers(1, 12), st.integers(1, 9)),
+    window=st.tuples(st.integers(1, 4), st.integers(1, 6)),
+    special=st.sampled_from([0.0, 0.02, 0.5, 1.0]),
+    kinds=st.sampled_from([2, len(SPECIAL)]),
+    negate=st.booleans(),
+)
+def test_folds_of_windows_keep_every_bit(
+    seed: int,
+    op: AluOp,
+    partitions: int,
+    kept: tuple[int, int],
+    window: tuple[int, int],
+    special: float,
+    kinds: int,
+    negate: bool,
+) -> None:
+    random = np.random.default_rng(seed)
+    row = kept[0] + window[0]
+    image = random.normal(size=(partitions, row * (kept[1] + window[1]))).astype(np.float32)
+    np.copyto(image, random.choice(SPECIAL[:kinds], image.shape), where=random.random(image.shape) < special)
+    bench, counts = Bench(), (*window, *kept)
+    bench.put(PSUM, image, F32)
+    bench.run(
+        isa.TensorReduce(
+            src=AccessPattern(PSUM, (1, row, 1, row), counts),  # windows that overlap
+            dst=flat(C, kept[0] * kept[1], 4),
+            src_dtype=F32,
+            dst_dtype=F32,
+            op=op,
+            dims=ReduceDims.XY,
+            negate=int(negate),
+            channels=partitions,
+        )
+    )
+    got = bench.at(C, (partitions, kept[0] * kept[1]), F32)
+    windows = np.lib.stride_tricks.as_strided(
+        image, (partitions, *counts[::-1]), (image.strides[0], 4 * row, 4, 4 * row, 4)
+    )
+    with np.errstate(all="ignore"):
+        expected = folded_by_numpy(op, windows.reshape(partitions, kept[0] * kept[1], -1))
+    assert np.array_equal(got.view(np.uint32), (-expected if negate else expected).view(np.uint32))
+
+
 def test_max_min_and_negate() -> None:
     values = RNG.normal(size=(128, 33)).astype(np.float32)
     assert np.array_equal(run_reduce(AluOp.MAX, values, negate=1)[:, 0], -values.max(axis=1))
@@ -180,6 +252,25 @@ def test_scan_is_the_recurrence(reverse0: int, reverse1: int, initial: dict[str,
             middle = previous / a[:, i] if reverse0 else a[:, i] / previous
             previous = b[:, i] - middle if reverse1 else middle - b[:, i]
             assert np.array_equal(got[:, i], previous, equal_nan=True)
+
+
+@pytest.mark.parametrize("ones", [False, True])
+@pytest.mark.parametrize("special", [SPECIAL, [0.0, -0.0, np.inf, -np.inf, 3e38]], ids=["nan", "numbers"])
+@pytest.mark.parametrize("partitions", [1, 63, 128])
+def test_scan_of_many_partitions_keeps_every_bit(partitions: int, special: list[float], ones: bool) -> None:
+    a, b = RNG.normal(size=(2, partitions, 130)).astype(np.float32)
+    for tile in (a, b):
+        np.copyto(tile, RNG.choice(np.array(special, np.float32), tile.shape), where=RNG.random(tile.shape) < 0.05)
+    if ones:
+        a.fill(1)  # a running sum
+    got = run_scan(a, b, op0=AluOp.MULTIPLY, op1=AluOp.ADD, initial=0.5)
+    previous = np.full(partitions, 0.5, np.float32)
+    with np.errstate(all="ignore"):
+        for i in range(130):
+            previous = a[:, i] * previous + b[:, i]
+            assert np.array_equal(got[:, i], previous, equal_nan=True)
+            numbers = ~np.isnan(previous)
+            assert np.array_equal(np.signbit(got[numbers, i]), np.signbit(previous[numbers]))
 
 
 def test_scan_over_several_dimensions_and_types() -> None:

@@ -1,0 +1,293 @@
+"""The way of a program that nothing steers: what its next run on the same memories does, in order, and its end.
+
+What is written when, and who reads what nothing wrote, is the same in each run that begins with the same tensors
+written.  So a run that is known carries out effects and moves, and nothing else; written bytes and warnings are those
+of its end.  One that stops on the way is brought to where its memories are: times, counters and written bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import ReferenceType, ref
+
+from emulator.action import Action
+from emulator.context import DeviceContext, Log
+from emulator.core import Core
+from emulator.cost.contention import ContentionState
+from emulator.device_memory import Allocation, Coverage
+from emulator.dma.binding import bytes_of, written_by
+from emulator.dma.regions import regions_of
+from emulator.dma.system import DmaState, DmaSystem
+from emulator.dma.transfer import Transfer
+from emulator.engines import PeState
+from emulator.events import WARNINGS, Notice
+from emulator.extents import Extent
+from emulator.memory import Bytes
+from emulator.semaphores import CountersState
+from emulator.sequencer import Sequencer
+from emulator.standing import Flow
+from emulator.timed_words import TimedWords
+from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from emulator.loaded import LoadedModel
+    from emulator.workspace import Workspace
+    from formats.neff import Neff
+
+__all__ = ["KnownWay", "RepeatingDevice", "engines_of"]
+
+Step = Callable[[], object]
+_LARGEST = 1 << 26  # bytes of device memory that moves of a program may keep views of
+
+
+class RepeatingDevice(DeviceContext, Protocol):
+    """A device, as far as its run can be left out."""
+
+    warnings: tuple[Notice, ...]
+    replays: bool
+    interrupted: bool
+    observers: list[Any]
+
+    @property
+    def cores(self) -> Sequence[Core]: ...
+    @property
+    def dma(self) -> DmaSystem: ...
+    @property
+    def model(self) -> LoadedModel | None: ...
+    @property
+    def hang_timeout_ps(self) -> int | None: ...
+    @property
+    def max_seconds(self) -> float | None: ...
+    @property
+    def max_steps(self) -> int: ...
+    @property
+    def limit_ps(self) -> int: ...
+    @property
+    def seed(self) -> int | None: ...
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def outcome(self) -> str: ...
+    def end(self, now_ps: int, steps: int) -> None: ...
+    def interrupt(self) -> None: ...
+
+
+class _CoreEnd(NamedTuple):
+    """How a core stands at the end; of its memories, which extents are written."""
+
+    semaphores: CountersState
+    events: CountersState
+    contention: ContentionState
+    flows: tuple[Flow, ...]
+    written: tuple[Extent, ...]
+
+
+class _Carried(NamedTuple):
+    """A transfer of a program: it has no device; `settled` are the cores whose products it met."""
+
+    transfer: Transfer
+    settled: tuple[int, ...]
+
+    def step(self, device: RepeatingDevice) -> Step:
+        """Return what moves the bytes, for devices whose memories are where this one's are."""
+        move, sides = bytes_of(device, self.transfer), self.transfer.writes
+        if not self.settled or not any(side.space == "SBUF" for side in sides):
+            return move
+        regions = regions_of(sides, device.arch.sbuf_bytes.whole)
+        met = [(device.cores[at].pe, [each for each in regions if each.core == at]) for at in self.settled]
+
+        def settled() -> None:
+            for products, taken in met:
+                products.settle((), taken)
+            move()
+
+        return settled
+
+    def tensors(self, device: RepeatingDevice) -> list[Allocation]:
+        """Return the allocations that the transfer touches."""
+        sides = [side for side in (*self.transfer.reads, *self.transfer.writes) if side.space == "HBM"]
+        return [found for side in sides if (found := device.hbm.find(side.address)) is not None]
+
+
+class KnownWay:
+    """A program under conditions, on memories; `steps` are effects, and None for what moves bytes or does nothing."""
+
+    def __init__(self, device: RepeatingDevice, model: LoadedModel, condition: tuple[Any, ...], log: Log) -> None:
+        self.neff: ReferenceType[Neff] = ref(model.neff)
+        self._condition = condition
+        self._workspaces: list[ReferenceType[Workspace]] = [ref(core.workspace) for core in device.cores]
+        self._words = [_raw(engine) for engine in engines_of(device)]
+        self.steps: list[Step | None] = []
+        self._carried: dict[int, _Carried] = {}
+        self._writes: list[tuple[Extent, ...]] = []  # of words
+        self._notices: list[tuple[int, Notice]] = []  # before which step
+        self._note(log)
+        self._now_ps = device.now_ps
+        self._cores = [
+            _CoreEnd(
+                core.semaphores.snapshot(), core.events.snapshot(), core.contention.snapshot(),
+                tuple([engine.flow() for engine in core.engines.values()]), core.memory.notes.all_written,
+            )
+            for core in device.cores
+        ]  # fmt: skip
+        self._dma: DmaState = device.dma.snapshot()
+        self._hbm: list[tuple[int, Coverage]] = [
+            (address, found)
+            for address, each in device.hbm.allocations.items()
+            if (found := each.coverage()) is not None
+        ]
+        self._bound: list[Step | None] = []  # the steps, where the tensors lie as they did last time
+        self._tensors: list[tuple[int, Bytes]] = []
+
+    def _note(self, log: Log) -> None:
+        """Note what completed, in order."""
+        for owner, what, more in log:
+            if isinstance(owner, Notice):
+                self._notices.append((len(self.steps), owner))
+            elif isinstance(owner, Transfer):
+                self._carried[len(self.steps)] = _Carried(_without_device(owner), what)
+                self.steps.append(None)
+                self._writes.append(())
+            else:
+                action: Action = what
+                self.steps.append(_settling(owner.core.pe, action) if more else action.effect)
+                self._writes.append(action.writes)
+
+    def is_of(self, device: RepeatingDevice, condition: tuple[Any, ...]) -> bool:
+        """Return whether the program of a device, as it is loaded, is this one."""
+        model = device.model
+        return (
+            model is not None
+            and self.neff() is model.neff
+            and self._condition == condition
+            and len(self.steps) <= device.max_steps
+            and self._now_ps <= device.limit_ps
+            and all(held() is core.workspace for held, core in zip(self._workspaces, device.cores, strict=True))
+            and self._words == [_raw(engine) for engine in engines_of(device)]
+        )
+
+    def follow(self, device: RepeatingDevice, run: Callable[[], str], advance: Callable[[], None]) -> str:
+        """Carry out a run on a device that stands at its beginning; return how it ended."""
+        untouched = [each for each in device.hbm.allocations.values() if not each.touched]
+        steps = self._steps_on(device)
+        done, whole = 0, False
+        try:
+            for step in steps:
+                if device.interrupted:
+                    break
+                if step is not None:
+                    step()
+                done += 1
+            whole = True
+        except NeuronError:
+            pass  # the run below meets it again, and says where
+        finally:
+            if not whole:
+                for core in device.cores:
+                    core.memory.unaccounted = True  # a part of what the step writes may be written
+                self._catch_up(device, done, advance, untouched)
+        if not whole:
+            return run()
+        if done < len(steps):
+            device.interrupted = False
+            self._catch_up(device, done, advance, untouched)
+            device.interrupt()
+            return run()
+        for core, end in zip(device.cores, self._cores, strict=True):
+            core.semaphores.restore(end.semaphores)
+            core.events.restore(end.events)
+            core.contention.restore(end.contention)
+            for engine, flow in zip(core.engines.values(), end.flows, strict=True):
+                engine.restore_flow(flow)
+            core.memory.notes.extents += end.written
+        for address, coverage in self._hbm:
+            device.hbm.allocations[address].cover(coverage)
+        device.dma.restore(self._dma)
+        self._warn(device, done)
+        device.end(self._now_ps, done)
+        return device.outcome
+
+    def _steps_on(self, device: RepeatingDevice) -> list[Step | None]:
+        """Return the steps, with moves bound to where the tensors of a device lie."""
+        held = device.hbm.allocations
+        # In the order in which they were touched, so that those that are made now are those that were left last.
+        if self._bound and all(held[address].data is array for address, array in self._tensors):
+            return self._bound
+        self._bound, self._tensors = [], []
+        steps = self.steps.copy()
+        touched: dict[int, Bytes] = {}
+        for at, carried in self._carried.items():
+            steps[at] = carried.step(device)
+            for found in carried.tensors(device):
+                if found.address not in touched:
+                    touched[found.address] = found.data
+        if sum([array.nbytes for array in touched.values()]) <= _LARGEST:
+            self._bound, self._tensors = steps, list(touched.items())
+        return steps
+
+    def _catch_up(
+        self, device: RepeatingDevice, steps: int, advance: Callable[[], None], untouched: list[Allocation]
+    ) -> None:
+        """Let a device whose memories are ahead of it come to where they are: times and counters, without data.
+
+        Of the tensors that were `untouched`, those are again that no step has come to.
+        """
+        reached = {
+            each.address for at, carried in self._carried.items() if at < steps for each in carried.tensors(device)
+        }
+        for each in untouched:
+            if each.address not in reached:
+                each.untouch()
+        engines, products = list(engines_of(device)), [core.pe.pending for core in device.cores]
+        for core in device.cores:
+            core.pe.pending = {}
+        bound = [engine.bound for engine in engines]
+        for engine in engines:
+            engine.bound = TimedWords(engine)
+        device.dma.moves_data = False
+        while device.steps < steps and not device.finished:
+            advance()
+        device.dma.moves_data = True
+        for engine, words in zip(engines, bound, strict=True):
+            engine.bound = words
+            for at, (loaded, _, issued, consumed) in enumerate(engine.flights):
+                engine.flights[at] = loaded, words.bound(loaded), issued, consumed
+        for core, pending in zip(device.cores, products, strict=True):
+            core.pe.pending = pending
+        for at, extents in enumerate(self._writes[:steps]):
+            for extent in written_by(device, self._carried[at].transfer) if at in self._carried else extents:
+                extent.mark()
+        self._warn(device, steps)
+
+    def _warn(self, device: RepeatingDevice, steps: int) -> None:
+        """Give a device the warnings of so many steps."""
+        device.warnings = tuple([notice for at, notice in self._notices if at < steps])
+        device.checking = len(device.warnings) < WARNINGS
+
+
+def engines_of(device: RepeatingDevice) -> Iterator[Sequencer]:
+    """Yield the engines of all cores."""
+    for core in device.cores:
+        yield from core.engines.values()
+
+
+def _raw(engine: Sequencer) -> list[bytes]:
+    return [each.word.raw for each in engine.words]
+
+
+def _settling(products: PeState, action: Action) -> Step:
+    """Return the effect of a word that meets products which wait for their other half."""
+
+    def settled() -> None:
+        products.settle(action.read_places, action.write_places)
+        if action.effect is not None:
+            action.effect()
+
+    return settled
+
+
+def _without_device(transfer: Transfer) -> Transfer:
+    """Return a transfer that does the same on any device, as a thing to be bound and told of."""
+    return Transfer(transfer.request)
