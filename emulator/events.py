@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from formats.named_tuple import NamedTuple
 from formats.regions import Region, RegionParts
 
-__all__ = ["Event", "Notice", "SemaphoreChange", "Touched", "Touches"]
+__all__ = ["Event", "Notice", "Places", "SemaphoreChange", "Touched", "Touches"]
 
 
 class SemaphoreChange(NamedTuple):

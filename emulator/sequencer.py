@@ -222,7 +222,7 @@ class Sequencer:
             heappush(heap, (done, order(), self._complete))
             if device.watched:
                 if device.notes is not None:
-                    device.notes.append((ISSUED, self, loaded, now))
+                    device.notes.append((ISSUED, self, loaded, now, bound))
                 for hook in device.hooks.issue:
                     hook(self, loaded, now)
             if position >= count or action.serial:

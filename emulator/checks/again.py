@@ -18,13 +18,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from emulator.checks.clocks import Clocks
 from emulator.checks.finding import Finding
 from emulator.checks.initcheck import Initcheck
 from emulator.checks.inside import Clash, duplicates
-from emulator.checks.kept import kept_of
+from emulator.checks.kept import classes_of, kept_of
+from emulator.checks.orderly import Order, order_of
 from emulator.checks.racecheck import Racecheck
 from emulator.checks.registry import ASKED, TOOLS, make_checks, tools_of
 from emulator.checks.stores import Stores
+from emulator.checks.synccheck import Synccheck
 from emulator.device import Device
 from emulator.dma.transfer import Part, Transfer
 from emulator.notes import COMPARED, CROWDED, EXECUTED, ISSUED, MOVED, Notes
@@ -67,7 +70,8 @@ class Again:
         self._stores: Stores | None = None  # of two cores
         self._scattered: dict[tuple[int, str, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._doubles: dict[int, tuple[Clash, ...]] = {}  # of scatters, by transfer
-        self._watches = False  # whether the checks are told of what happens as it does
+        self._initcheck: Initcheck | None = None  # which watches: bytes were used that nothing wrote
+        self._watches = False  # whether all checks are told of what happens as it does
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs: see to it that notes are made, or watch."""
@@ -81,7 +85,8 @@ class Again:
             self._watch()
             return
         device.notes = self._notes = Notes()
-        device.on_unwritten = self._wake
+        if "initcheck" in self._tools:
+            device.on_unwritten = self._wake
         if "racecheck" in self._tools:
             if len(device.cores) > 1:
                 self._stores = Stores(device)
@@ -90,10 +95,22 @@ class Again:
         if steering.branches:
             self._begin()  # which words of it run is open: all are looked at as they stand
 
-    def _begin(self) -> None:
+    def _begin(self, order: Order | None = None) -> None:
+        """Make the checks; where all is in order, there is nothing that racecheck would have to look at."""
         self._checks = make_checks(self._tools)
+        if self._initcheck is not None:  # it watches already
+            self._checks = [self._initcheck if isinstance(each, Initcheck) else each for each in self._checks]
+        if order is not None:
+            if order.needs is not None:
+                foreseen = order.needs, ()
+                kept_of(self._device, "needs", lambda: foreseen)
+            if order.rest is None:
+                self._checks = [check for check in self._checks if not isinstance(check, Racecheck)]
         for check in self._checks:
-            check.attach(self._device)
+            if isinstance(check, Clocks) and order is not None and order.rest is None:
+                check.look_at(self._device)
+            elif check is not self._initcheck:
+                check.attach(self._device)
 
     def _watch(self) -> None:
         """Let the checks watch from here on."""
@@ -109,19 +126,33 @@ class Again:
                 self._scattered[place] = transfer.parts
                 self._doubles[id(transfer)] = duplicates(self._device, transfer)
         if self._notes is not None and len(self._notes) > _MOST_NOTES:
-            self._wake()
+            self._wake_all()
 
     def _wake(self) -> None:
-        """Tell the checks of all so far, and let them watch from here on: bytes are used that nothing wrote."""
+        """Tell initcheck of all so far, and let it watch from here on: bytes are used that nothing wrote."""
+        device = self._device
+        device.on_unwritten = None
+        check = next((check for check in self._checks if isinstance(check, Initcheck)), None)
+        if check is None:
+            check = Initcheck()
+            check.attach(device)
+        self._initcheck = check
+        so_far = Notes()
+        so_far += self._notes or ()
+        check.follow(so_far)
+        device.look([check, *device.observers])
+        device.dma.tell_moving()
+
+    def _wake_all(self) -> None:
+        """Tell the checks of all so far, and let them watch from here on: more is not noted."""
         device = self._device
         notes, self._notes = self._notes or Notes(), None
         device.notes = device.on_unwritten = None
-        if not self._checks:
-            self._begin()
         moving = self._stores.moving if self._stores is not None else None
         self._tell(notes)
         self._watches = True
-        device.look([*self._checks, *device.observers])
+        others = [each for each in device.observers if each not in self._checks]
+        device.look([*self._checks, *others])
         device.dma.tell_moving()
         if moving is not None:
             self._race.alike.begin(moving)  # as it was before anything moved
@@ -131,19 +162,34 @@ class Again:
         return next(check for check in self._checks if isinstance(check, Racecheck))
 
     def _tell(self, notes: Notes) -> None:
-        stores = self._stores
-        if "racecheck" in self._tools:
+        stores, races = self._stores, "racecheck" in self._tools
+        order = order_of(self._device, notes, self._doubles) if races else None
+        if not self._checks:
+            self._begin(order)
+        rest = None if order is None else order.rest
+        looks = races and (order is None or rest is not None)
+        if looks:
             self._race.stores, self._race.doubles = stores, self._doubles
-        if stores is not None:
-            stores.rewind()
+            if stores is not None:
+                stores.rewind()
         for check in self._checks:
-            if hasattr(check, "follow"):
-                check.follow(notes)
-        if "racecheck" in self._tools:
+            if check is self._initcheck:
+                continue  # it has watched
+            if order is None or isinstance(check, Initcheck | Synccheck):
+                if hasattr(check, "follow"):
+                    check.follow(notes)
+            elif isinstance(check, Clocks):
+                check.last_signals = order.last_signals
+                if rest is not None:
+                    check.stand(rest.signals, rest.known, rest.counts)
+            elif isinstance(check, Racecheck) and rest is not None:
+                check.look_at(rest.units)
+        if looks:
             self._race.doubles = {}
-        if stores is not None:
-            stores.redo_all()
-            self._race.stores = self._stores = None
+            if stores is not None:
+                stores.redo_all()
+                self._race.stores = None
+        self._stores = None
 
     def finish(self) -> None:
         """Take the findings of the way that was gone to its end, or let the checks look at the run and its end."""
@@ -151,14 +197,19 @@ class Again:
         device.notes = device.on_unwritten = None
         steps: list[object] = []
         is_open = self._steering.by_data
-        if notes is not None and not is_open and self._file.runs > 1 and len(notes) <= _MOST and device.finished:
+        if (
+            notes is not None
+            and not is_open
+            and self._initcheck is None
+            and self._file.runs > 1
+            and len(notes) <= _MOST
+            and device.finished
+        ):
             steps = _steps(notes)
         if not self._watches:
-            if self._way is not None and steps == self._way.steps:
+            if self._way is not None and self._initcheck is None and steps == self._way.steps:
                 self._known = _copies(self._way.findings)
                 return
-            if not self._checks:
-                self._begin()
             self._tell(notes or Notes())
         for check in self._checks:
             if hasattr(check, "finish"):
@@ -195,7 +246,7 @@ class _Steering(NamedTuple):
 
 
 def _steering(device: Device) -> _Steering:
-    classes = {type(each.word) for core in device.cores for engine in core.engines.values() for each in engine.words}
+    classes = classes_of(device)
     # What two cores store is compared, and words that store beside transfers keep nothing.
     beside = len(device.cores) > 1 and _writes_memory(device)
     return _Steering(
@@ -230,7 +281,7 @@ def _steps(notes: Notes) -> list[object]:
     for note in notes:
         what = note[0]
         if what == ISSUED:
-            _, engine, loaded, now = note
+            _, engine, loaded, now, _ = note
             steps.append((engine.core.index, engine.name, loaded.pc, now))
         elif what == EXECUTED:
             _, engine, loaded, _, _, now, changes = note

@@ -13,7 +13,7 @@ increments those were; `unordered` is told of raises that nothing puts behind a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from emulator.checks.history import Clock, History, Unit, join
@@ -86,13 +86,17 @@ class Clocks:
         self.last_signals: list[dict[Key, int]] = []
         self.names: list[tuple[int, str]] = []
 
-    def attach(self, device: Device) -> None:
-        """Begin with a device that has its program and has not moved."""
+    def look_at(self, device: Device) -> None:
+        """Take the names of who acts on a device, and no more: it has run, and all of it was in order."""
         self.device = device
         self.names = [(core.index, name) for core in device.cores for name in ENGINES]
         self.names += [(queue.core, queue.name) for queue in device.queues]
-        self.index = {name: number for number, name in enumerate(self.names)}
         self.engines = len(device.cores) * len(ENGINES)
+
+    def attach(self, device: Device) -> None:
+        """Begin with a device that has its program and has not moved."""
+        self.look_at(device)
+        self.index = {name: number for number, name in enumerate(self.names)}
         width = len(self.names)
         self.nothing: Clock = (0,) * width
         self.known: list[Clock] = [self.nothing] * width
@@ -245,12 +249,12 @@ class Clocks:
         issue, executed = self._issue, self._executed
         coming = self._coming
         if self._barriers:
-            for _, engine, loaded, _ in [note for note in notes if note[0] == ISSUED]:
+            for _, engine, loaded, _, _ in [note for note in notes if note[0] == ISSUED]:
                 coming.setdefault((engine.core.index, engine.name), deque()).append(loaded)
         for self._told, note in enumerate(notes):
             what = note[0]
             if what == ISSUED:
-                _, engine, loaded, now = note
+                _, engine, loaded, now, _ = note
                 if coming:
                     coming[engine.core.index, engine.name].popleft()
                 issue(actors[engine], loaded, now)
@@ -267,6 +271,11 @@ class Clocks:
                     tell(*note[1:])
         self._notes = Notes()
         coming.clear()
+
+    def stand(self, signals: Iterable[Sequence[tuple[int, Key, int]]], known: list[Clock], count: list[int]) -> None:
+        """Stand at the end of a run that somebody else looked at: what each actor signalled, knows, and has done."""
+        self.signals = [deque(each, maxlen=_SIGNALS) for each in signals]
+        self.known, self.count = known, count
 
     def _begin(self, actor: int, transfer: Any, issued_ps: int) -> Unit:
         """Give a transfer of a queue its number and join what its trigger knew."""

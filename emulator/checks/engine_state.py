@@ -6,6 +6,7 @@ Findings are told to a function of `Memcheck`: kind, place, message, hint, regio
 from __future__ import annotations
 
 from collections import deque
+from functools import cached_property
 from typing import Protocol
 
 from emulator.checks.kept import kept_of
@@ -37,13 +38,22 @@ class Tables:
 
     def __init__(self, device: Device, tell: Tell) -> None:
         self._tell = tell
+        self._device = device
         self._loaded = [_NONE] * len(device.cores)
-        self._sets: list[list[tuple[str, frozenset[int]]]] = []
-        for core in device.cores:
-            sets = () if core.loaded is None else core.loaded.subgraph.activation_sets
-            self._sets.append([(one.name, frozenset(each.func_id for each in one.functions)) for one in sets])
         self._names = [core.activation for core in device.cores]
         self._known: list[set[tuple[int, int]]] = [set() for _ in device.cores]  # functions with a set that has them
+
+    @cached_property
+    def _sets(self) -> list[list[tuple[str, frozenset[int]]]]:
+        """Return the sets of functions that the file of each core has."""
+        loaded = [core.loaded for core in self._device.cores]
+        return [
+            [
+                (one.name, frozenset([each.func_id for each in one.functions]))
+                for one in (() if each_core is None else each_core.subgraph.activation_sets)
+            ]
+            for each_core in loaded
+        ]
 
     def is_known(self, core: int, word: isa.Instruction) -> bool:
         """Return whether a word asks for nothing of its Scalar engine's table that is not known to be there."""

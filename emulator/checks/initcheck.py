@@ -12,6 +12,7 @@ from emulator.access import Operand, plan_of
 from emulator.action import Action
 from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
+from emulator.checks.kept import classes_of
 from emulator.checks.origins import MOST, Origin, Origins, numbers_in
 from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes, unwritten_in
@@ -29,6 +30,11 @@ __all__ = ["Initcheck"]
 
 _NOTES = 50
 _WRITE_FIRST = "write the tile before this word, or leave out of the access what is not written"
+
+
+def _follows(cls: type[isa.Instruction]) -> bool:
+    """Return whether words of a class are followed where all that they read was written."""
+    return cls is isa.LoadWeights or cls is isa.DmaIndirect or bool(cls.REGISTERS) or cls.STATE in ACCUMULATING
 
 
 class Initcheck:
@@ -60,6 +66,8 @@ class Initcheck:
     def follow(self, notes: Notes) -> None:
         """Take all that happened in a run, or in one so far, in which everything that was read had been written."""
         self._followed = notes
+        if not any(map(_follows, classes_of(self.device))):
+            return
         for number, note in enumerate(notes):
             if note[0] == MOVED and self._asked:
                 waiting = self._asked.get((note[1].core, note[1].engine, note[1].pc))
@@ -161,10 +169,10 @@ class Initcheck:
         assert isinstance(action, Action)
         if not action.finds_written():
             return False
-        if not planes.are_blank and any(
-            planes.touched(core.index, region.space) for region in (*event.reads, *event.writes)
-        ):
-            return False
+        if not planes.are_blank:
+            for region in (*action.read_places, *action.write_places):
+                if planes.may_have(core.index, region):
+                    return False
         flow = self._flows[core.index]
         if isinstance(word, isa.LoadWeights):
             flow.load(word, None)

@@ -8,10 +8,11 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from emulator.device import Device
 from emulator.loaded import LoadedCore, LoadedModel
+from formats.isa import Instruction
 from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 
-__all__ = ["kept_of"]
+__all__ = ["classes_of", "kept_of"]
 
 _PLACES = 4  # in which a file was loaded: chips, addresses
 Found = TypeVar("Found")
@@ -46,6 +47,17 @@ def kept_of(device: Device, name: str, find: Callable[[], Found]) -> Found:
         found[name] = find()
     result: Found = found[name]
     return result
+
+
+def classes_of(device: Device) -> frozenset[type[Instruction]]:
+    """Return the classes of the words of a program."""
+    return kept_of(
+        device,
+        "classes",
+        lambda: frozenset(
+            [type(each.word) for core in device.cores for engine in core.engines.values() for each in engine.words]
+        ),
+    )
 
 
 def _found_of(device: Device, model: LoadedModel) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from emulator.access import plan_of
@@ -52,16 +53,30 @@ class Memcheck:
         """Check the program as loaded: operands, the rules of each word, both sides of every transfer."""
         self.device = device
         self._names = Names(device)
-        self._tables, self._groups = Tables(device, self._tell), Groups(device, self._tell, self._names)
-        tiles = Tiles(device, self._tell, self._names)
-        self._tiles = tiles or None  # where the file has no map of them there is nothing to go by
         for fault, index, name, pc, word in kept_of(device, "faults", self._as_loaded):
             self._add(fault, index, name, pc, word)
         for core in device.cores:
             self._shared_bytes(core)
-        cores = () if device.model is None else device.model.cores
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self.device, self._tell)
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return Groups(self.device, self._tell, self._names)
+
+    @cached_property
+    def _tiles(self) -> Tiles | None:
+        """Return what compares words with tiles; None where the file has no map of them to go by."""
+        return Tiles(self.device, self._tell, self._names) or None
+
+    @cached_property
+    def _constants(self) -> frozenset[int]:
+        """Return where constants lie."""
+        cores = () if self.device.model is None else self.device.model.cores
         placed = (one for core in cores for one in core.placement.by_name.values())
-        self._constants = {one.address for one in placed if one.kind == "file"}
+        return frozenset([one.address for one in placed if one.kind == "file"])
 
     def _as_loaded(self) -> list[tuple[Fault, int, str, int, isa.Instruction]]:
         """Return what is wrong with words and transfers of the program: fault, core, engine, pc and word."""
@@ -224,7 +239,7 @@ class Memcheck:
 
     def finish(self) -> None:
         """Report what is left open in PSUM when a program has come to its end."""
-        if self.device.outcome == "finished":
+        if self.device.outcome == "finished" and "_groups" in vars(self):
             self._groups.finish()
 
     def _tell(

@@ -23,7 +23,7 @@ from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side
 from emulator.dma.views import sbuf_geometry
 from emulator.renewal import columns_of_runs, fill_columns
-from formats.regions import Region
+from formats.regions import Region, RegionParts
 
 __all__ = ["Marks", "Planes", "of_elements", "unwritten_in"]
 
@@ -35,6 +35,7 @@ _MOST = 4  # planes of one shape that wait for another run, those of two cores
 _waiting: dict[tuple[int, ...], deque[Marks]] = {}
 # By bytes of an element: the number that holds a mark for each of them; by bytes of that: one mark in all its places.
 _NUMBERS: dict[int, np.dtype[Any]] = {1: _MARK, 2: np.dtype(np.int32), 4: np.dtype(np.int64)}
+_WRITTEN: dict[int, np.dtype[Any]] = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _REPEATED = {2: 1, 4: 0x0001_0001, 8: 0x0001_0001_0001_0001}
 
 
@@ -52,9 +53,10 @@ class Planes:
         """Return whether nothing in any memory ever was computed from undefined bytes."""
         return not self._chip and not self._hbm
 
-    def touched(self, core: int, space: str) -> bool:
-        """Return whether anything on a core's memory ever was computed from undefined bytes."""
-        return (core, space) in self._chip
+    def may_have(self, core: int, region: RegionParts) -> bool:
+        """Return whether anything near a region of a core's memory ever was computed from undefined bytes."""
+        space, _, _, _, low, nbytes, _ = region
+        return bool(self._blocks.get((core, space), 0) & _blocks(low, low + nbytes))
 
     def of_output(self, allocation: Allocation) -> Marks | None:
         """Return the marks of an allocation, None where all is as it was written."""
@@ -76,8 +78,7 @@ class Planes:
         view = operand.view
         if number and self.is_missing(operand):
             core.memory.notes.settle()
-            unwritten = ~_beside(core, space, core.memory.plane(space), view)
-            marks = np.where(unwritten.any(-1), np.int16(number), np.int16(0)).astype(_MARK)
+            marks = np.multiply(_unwritten(core, space, view), np.int16(number), dtype=_MARK)
         plane = self._chip.get((core.index, space))
         if plane is not None and self._blocks[core.index, space] & _blocks_of(operand.regions):
             derived = _largest(core, space, plane, view)
@@ -330,6 +331,16 @@ def _of_elements(core: Core, space: str, plane: Marks, view: npt.NDArray[Any]) -
     offset = view.ctypes.data - core.memory.bound(space).ctypes.data
     strides = tuple(stride * plane.itemsize for stride in view.strides)
     return np.ndarray(view.shape, kind, plane, offset * plane.itemsize, strides)
+
+
+def _unwritten(core: Core, space: str, view: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which elements of a view of memory have a byte that nothing wrote."""
+    plane, kind = core.memory.plane(space), _WRITTEN.get(view.itemsize)
+    if kind is None:
+        return np.asarray(~_beside(core, space, plane, view).all(-1), np.bool_)
+    offset = view.ctypes.data - core.memory.bound(space).ctypes.data
+    written = np.ndarray(view.shape, kind, plane, offset, view.strides)  # of an element's bytes, as one number
+    return np.asarray(written != kind.type(int.from_bytes(b"\1" * view.itemsize, "little")), np.bool_)
 
 
 def _largest(core: Core, space: str, plane: Marks, view: npt.NDArray[Any]) -> Marks | None:

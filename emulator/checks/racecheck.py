@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 from emulator.checks.alike import Alike
 from emulator.checks.clocks import Clocks, Key
@@ -19,7 +20,7 @@ from emulator.device import Device
 from emulator.dma.regions import regions_of, side_regions
 from emulator.dma.ring_order import keeps_order
 from emulator.dma.transfer import Part, Transfer
-from emulator.events import Event, Touches
+from emulator.events import Event, Places, Touches
 from formats.regions import RegionParts
 
 __all__ = ["Racecheck"]
@@ -89,6 +90,17 @@ class Racecheck:
         for region in writes:
             cell = cells.get(region) or self._shadow(region).cell(region)
             cell.shadow.touch(cell, unit, True)
+
+    def look_at(self, units: Iterable[tuple[Unit | None, Any, Places, Places]]) -> None:
+        """Check some words and transfers of a run that is over, in their order, and some of what each touched.
+
+        Stores of transfers without a unit are carried out again, and no more.
+        """
+        for unit, word, reads, writes in units:
+            if self.stores is not None and isinstance(word, Transfer):
+                self.alike.begin(self.stores.redo(word))
+            if unit is not None:
+                self._access(unit, reads, writes)
 
     def _inside(self, unit: Unit, transfer: Transfer) -> None:
         """Report what a transfer does to itself; the same transfer of the same word is looked at once."""

@@ -23,7 +23,7 @@ from formats.neff import Subgraph
 from formats.neff.tiles import Tile
 from formats.regions import Region, RegionParts
 
-__all__ = ["Tiles"]
+__all__ = ["NOWHERE", "Tiles"]
 
 
 _CHUNK = 32  # tiles
@@ -78,9 +78,10 @@ def _used(near: list[_Lived], pc: int) -> list[Tile]:
 
 
 _Place = tuple[int, str, str, int]  # core, engine or queue, engine whose stream has the word, pc
-# From which word to which each tile is in use, its partitions and bytes, by engine, place and first byte.
-_Begins = dict[tuple[str, str, int, int], tuple[list[int], list[tuple[int, int, int]]]]
-_NONE: _Begins = {}
+# From which word on each tile is in use, in order; the last such word, its partitions and bytes.
+_Homes = tuple[list[int], list[tuple[int, int, int]]]
+_Begins = dict[tuple[str, str, int, int], _Homes]  # by engine, place and first byte
+NOWHERE: _Homes = [], []
 # A file that is open runs more than once; that a map is broken is told by whoever reads it.
 _BEGINS: WeakKeyDictionary[Subgraph, _Begins] = WeakKeyDictionary()
 
@@ -100,11 +101,14 @@ def _begins_of(tiles: Iterable[Tile]) -> _Begins:
 
 
 class Tiles:
-    """Compare what words touch on chip with the tiles in use where they stand."""
+    """Compare what words touch on chip with the tiles in use where they stand.
+
+    `begins` are the tiles of each core by engine and where they begin.
+    """
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
-        self._begins: dict[int, _Begins] = {}
+        self.begins: dict[int, _Begins] = {}
         self._lives: dict[tuple[int, str], _Lives] = {}
         for core in device.cores:
             subgraph = None if core.loaded is None else core.loaded.subgraph
@@ -113,15 +117,14 @@ class Tiles:
                 begins = _begins_of(names.tiles(core.index))
                 if subgraph is not None:
                     _BEGINS[subgraph] = begins
-            if begins:
-                self._begins[core.index] = begins
+            self.begins[core.index] = begins
         self._seen: set[_Place] = set()
         # Those whose bytes lie where they should: the next run of the file touches the same.
         self._sound: set[_Place] = kept_of(device, "tiles", set)
 
     def __bool__(self) -> bool:
         """Return whether there is a map to go by."""
-        return bool(self._begins)
+        return any(self.begins.values())
 
     def on_event(self, event: Event) -> None:
         """Take a word or a transfer; words whose addresses are written in them touch the same bytes each time."""
@@ -149,7 +152,7 @@ class Tiles:
         place = core, name, owner, pc
         if place in self._sound:
             return True
-        begins = self._begins.get(core, _NONE)
+        begins = self.begins[core]
         for regions in (touches.read_places, touches.write_places):
             for region in regions:
                 space, its_core, partition, partitions, low, nbytes, _ = region
@@ -165,6 +168,11 @@ class Tiles:
                     return False
         self._sound.add(place)
         return True
+
+    def is_home(self, region: RegionParts, owner: str, pc: int) -> bool:
+        """Return whether a region on its core lies in a tile in use at a word of an engine, or none is in use there."""
+        near = self._all(region[1], owner).near(pc)
+        return _holds(near, pc, region) or not _used(near, pc)
 
     def _all(self, core: int, engine: str) -> _Lives:
         """Return all tiles that an engine uses."""

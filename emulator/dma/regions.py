@@ -7,12 +7,12 @@ from functools import lru_cache
 from itertools import groupby, product
 
 from emulator.dma.rows import Rows, RowsRequest
-from emulator.dma.transfer import Side, Transfer
+from emulator.dma.transfer import Request, Side, Transfer
 from emulator.dma.views import box_of
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region, Shape, shape_of
 
-__all__ = ["TransferRegions", "regions_of", "side_regions"]
+__all__ = ["TransferRegions", "places_of", "regions_of", "side_regions"]
 
 _made = tuple.__new__  # a named tuple in half the time
 
@@ -38,6 +38,17 @@ class TransferRegions:
         else:
             raise AttributeError(f"transfers have no {name!r}", name=name, obj=self)
         return found
+
+
+def places_of(transfer: Transfer, width: int) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+    """Return the regions that a transfer reads and writes; `width` is the bytes of an SBUF partition."""
+    request = transfer.request
+    if type(request) is Request:
+        parts = request.parts
+        if len(parts) == 1 and len(parts[0].copies) == 1:  # nearly all
+            ((source, target),) = parts[0].copies
+            return side_regions(source, width), side_regions(target, width)
+    return _regions(transfer, width, writes=False), _regions(transfer, width, writes=True)
 
 
 def _regions(transfer: Transfer, width: int, writes: bool) -> tuple[Region, ...]:

@@ -1,0 +1,247 @@
+"""Who knows what at each moment of a run, in plain lists: of runs that are built as nearly all are.
+
+A semaphore is raised by one engine or queue alone, and goes down, if ever, by a word that gives it a number when all
+who raised it are through, and all who waited for it.  What somebody knows is a list, a number for each engine and
+queue: so many of its words, or transfers, are over.  Whatever is not so is for `Clocks` to follow.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+from emulator.checks.clocks import Key
+from emulator.checks.history import Clock
+from emulator.checks.kept import classes_of
+from emulator.checks.touched import Use
+from emulator.device import Device
+from emulator.events import SemaphoreChange
+from emulator.notes import ISSUED, MOVED, Notes
+from formats.isa import Awaited, Instruction, WaitMode
+from formats.isa.signals import BARRIER, Raise, Slot
+
+__all__ = ["Knowledge", "Raises", "UnknownError", "joined", "set_by", "taught"]
+
+_GE, _GT, _EVENT = int(WaitMode.SEM_GE), int(WaitMode.SEM_GT), int(WaitMode.EVENT_SET)
+
+
+class UnknownError(Exception):
+    """What a run does is for the checks to judge."""
+
+
+class Raises:
+    """The units that raised a semaphore, all of one actor, and the values that it took, the initial one first.
+
+    `step` is by how much each did; `writer` is who wrote the initial value, and `waits` are the last waits of each
+    actor for it, where the program has loops.
+    """
+
+    __slots__ = ("actor", "key", "step", "units", "values", "waits", "writer")
+
+    def __init__(self, key: Key, actor: int, value: int, step: int) -> None:
+        self.key, self.actor, self.step = key, actor, step
+        self.values = [value]
+        self.units: list[Use] = []
+        self.writer: Use | None = None
+        self.waits: dict[int, int] = {}
+
+
+class Knowledge:
+    """What engines and queues know; those that do anything have numbers, since short clocks take less time.
+
+    `actors` are these numbers, `places` those that `Clocks` gives them among `everyone`; engines, so many, stand in
+    front. `known` is what each knows, `count` how many words it issued, or transfers it ended. `raises` are semaphores
+    by core and number, `needs` the largest values that are awaited. `loops` tells that words may come again, `barriers`
+    are semaphores that mean nothing by themselves, and `events` who set each.
+    """
+
+    def __init__(self, device: Device, notes: Notes) -> None:
+        self.actors: dict[Any, int] = {}
+        self.places: list[int] = []
+        moved = {(note[1].core, note[1].queue) for note in notes if note[0] == MOVED}
+        everyone = [engine for core in device.cores for engine in core.engines.values()]
+        for place, engine in enumerate(everyone):
+            if engine.count:
+                self.actors[engine] = len(self.places)
+                self.places.append(place)
+        self.engines = len(self.places)
+        for place, queue in enumerate(device.queues, len(everyone)):
+            if (queue.core, queue.name) in moved:
+                self.actors[queue.core, queue.name] = len(self.places)
+                self.places.append(place)
+        self.everyone = len(everyone) + len(device.queues)
+        nothing = [0] * len(self.places)
+        self.known, self.count = [nothing] * len(nothing), nothing.copy()
+        self.raises: list[dict[int, Raises]] = [{} for _ in device.cores]
+        self.needs: list[dict[int, int]] = [{} for _ in device.cores]
+        self.asked: list[tuple[int, int, int]] = []  # of semaphores that nothing had raised: core, number, value
+        self.is_suspect = False  # whether a wait may ask for a part of what a transfer raises
+        self.loops = any(cls.BRANCHES for cls in classes_of(device))
+        self.events: dict[tuple[int, int], Use] = {}
+        self._signalled: list[dict[Key, int]] = [{} for _ in self.places]  # the last ones, in a program with loops
+        # Of core barriers, by core and semaphore: who comes to each, and what those knew who did.
+        self.barriers: set[tuple[int, int]] = set()
+        self._meeting: dict[tuple[int, int], list[tuple[Any, Any]]] = {}
+        self._met: dict[tuple[int, int], list[list[int]]] = {}
+        self._meets: dict[tuple[int, int], int] = {}
+        if len(device.cores) > 1 and any(cls.MEETS for cls in classes_of(device)):
+            for note in notes:
+                if note[0] == ISSUED and note[4].action.barrier:
+                    for awaited in note[2].word.waits:
+                        if awaited.by == BARRIER:
+                            index = awaited.index
+                            self._meeting.setdefault((note[1].core.index, index), []).append((note[1], note[2]))
+                            self.barriers |= {(core, index) for core in range(len(device.cores))}
+
+    def learn(self, actor: int, knew: list[int], core: int, mode: int, index: int, need: int) -> list[int]:
+        """Return what an engine knows behind a wait."""
+        if mode == _EVENT and self.loops:
+            unit = self.events.get((core, index))
+            return knew if unit is None or knew[unit[0]] >= unit[1] else joined(knew, unit)
+        if mode not in (_GE, _GT):
+            raise UnknownError
+        needs = self.needs[core]
+        needs[index] = max(need, needs.get(index, 0))
+        if mode == _GE:
+            self.asked.append((core, index, need))
+        history = self.raises[core].get(index)
+        if history is None:
+            return knew
+        if self.loops:
+            history.waits[actor] = self.count[actor]
+        return taught(knew, history, need + (mode == _GT))
+
+    def change(self, actor: int, unit: Use, sets: tuple[int, ...], changes: tuple[SemaphoreChange, ...]) -> None:
+        """Take what a word or transfer signals in a program with loops: events, and semaphores that are set back."""
+        clock = unit[2]
+        for index, old, new, core, kind in changes:
+            if kind == "event":
+                if new:
+                    if old:
+                        raise UnknownError  # one of the two is lost
+                    self.events[core, index] = unit
+                continue
+            if (core, index) in self.barriers:
+                if new < 0:
+                    raise UnknownError
+                continue
+            history = self.raises[core].get(index)
+            if history is None:
+                history = self.raises[core][index] = Raises((core, "semaphore", index), -1, old, 0)
+            if history.writer is not None and not _knows(unit, history.writer):
+                raise UnknownError
+            if index in sets:
+                # All that came before has to be over, and those who waited for it to have gone on.
+                if history.units and not _knows(unit, history.units[-1]):
+                    raise UnknownError
+                if any(clock[by] < last and by != actor for by, last in history.waits.items()):
+                    raise UnknownError
+                history.writer, history.actor = unit, -1
+                history.values, history.units, history.waits = [new], [], {}
+            elif new <= old or history.actor not in (-1, actor):
+                raise UnknownError
+            else:
+                history.actor = actor
+                history.values.append(new)
+                history.units.append(unit)
+            if new > old:
+                self._signalled[actor][history.key] = new
+
+    def meet(self, actor: int, core: int, waits: tuple[Awaited, ...]) -> None:
+        """Join both sides of a core barrier, each as it was when it arrived."""
+        known = self.known
+        for _, index, mode, need, by in waits:
+            if by != BARRIER:
+                known[actor] = self.learn(actor, known[actor], core, mode, index, need)
+                continue
+            mine, peers = (core, index), (1 - core, index)
+            turn = self._meets.get(mine, 0)
+            self._meets[mine] = turn + 1
+            arrivals, others = self._met.setdefault(mine, []), self._met.setdefault(peers, [])
+            if len(arrivals) == turn:
+                arrivals.append(self.so_far(actor))
+            if len(others) == turn:
+                coming = self._meeting.get(peers, ())
+                if len(coming) <= turn:
+                    raise UnknownError
+                engine, loaded = coming[turn]
+                arrived = self.so_far(self.actors[engine])
+                for _, other, mode, need, by in loaded.word.waits:
+                    if by != BARRIER:
+                        arrived = self.learn(self.actors[engine], arrived, 1 - core, mode, other, need)
+                others.append(arrived)
+            known[actor] = list(map(max, known[actor], others[turn]))
+
+    def so_far(self, actor: int) -> list[int]:
+        """Return what an engine knows once every word that it has issued is complete."""
+        found = self.known[actor].copy()
+        found[actor] = self.count[actor]
+        return found
+
+    def last_signals(self) -> list[dict[Key, int]]:
+        """Return the last signal of each actor to each semaphore."""
+        signals: list[dict[Key, int]] = [{} for _ in range(self.everyone)]
+        if self.loops:
+            for place, signalled in zip(self.places, self._signalled, strict=True):
+                signals[place] = signalled
+            return signals
+        for raises in self.raises:
+            for history in raises.values():
+                signals[self.places[history.actor]][history.key] = history.values[-1]
+        return signals
+
+    def needed(self) -> dict[Key, int] | None:
+        """Return the largest value that each semaphore is awaited with."""
+        for core, index, need in self.asked:
+            history = self.raises[core].get(index)
+            if history is not None and history.step > 1 and need % history.step:
+                return None
+        if self.is_suspect:
+            return None
+        return {
+            (core, "semaphore", index): need for core, needs in enumerate(self.needs) for index, need in needs.items()
+        }
+
+    def spread(self, clock: list[int]) -> Clock:
+        """Return a clock of all engines and queues, as `Clocks` has them."""
+        found = [0] * self.everyone
+        for place, value in zip(self.places, clock, strict=True):
+            found[place] = value
+        return tuple(found)
+
+
+def taught(knew: list[int], history: Raises, need: int) -> list[int]:
+    """Return what an actor knows once a semaphore has come to a value."""
+    place = bisect_left(history.values, need)
+    units, unit = history.units, history.writer
+    # Who knows of a unit knows all that it knew, and those before it.
+    if place and units:
+        unit = units[place - 1] if place <= len(units) else units[-1]
+    elif unit is None:
+        return knew
+    return knew if knew[unit[0]] >= unit[1] else joined(knew, unit)
+
+
+def joined(knew: list[int], unit: Use) -> list[int]:
+    """Return what an actor knows when a unit is over, of which it did not know that."""
+    actor, number, clock, _, _ = unit
+    found = knew.copy() if clock is knew else list(map(max, knew, clock))
+    if found[actor] < number:
+        found[actor] = number
+    return found
+
+
+def set_by(word: Instruction, touches: Any) -> tuple[int, ...]:
+    """Return the semaphores that a word gives a number, whatever they were."""
+    if touches.barrier:
+        return ()
+    if not all(isinstance(part, Slot | Raise) for part in type(word).SYNC):
+        raise UnknownError
+    if not touches.signals:
+        return ()
+    return tuple([each.index for each in touches.signals if each.amount is None and each.kind == "semaphore"])
+
+
+def _knows(unit: Use, other: Use) -> bool:
+    """Return whether a unit surely begins when another one is over."""
+    return unit[0] == other[0] or unit[2][other[0]] >= other[1]

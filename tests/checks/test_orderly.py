@@ -1,0 +1,255 @@
+"""One pass over the notes of a run tells whether all is in order, as the checks tell that look themselves."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator.checks import again, kept
+from emulator.checks.orderly import Order, order_of
+from emulator.checks.touched import Cell, Group
+from emulator.device import Device
+from emulator.runtime import run
+from formats.neff import Neff
+from formats.regions import Region
+from neurontools.nki.launch import build_neff
+from neurontools.program.configuration import USUAL
+from neurontools.program.opening import open_program
+from tests.checks.support import assembled, drop_wait, waits_of
+from tests.checks.test_alike import fenced_columns, filled_first
+from tests.checks.test_loops import counts
+
+ROOT = Path(__file__).resolve().parents[2]
+X = np.linspace(0.0, 1.0, 128 * 64, dtype=np.float32).reshape(128, 64)
+
+
+class Found:
+    """What checks found behind a run, by way of an order and without one."""
+
+    def __init__(self, neff: Neff, inputs: dict[str, Any], patch: pytest.MonkeyPatch, edit: Any = None) -> None:
+        self.order: Order | None = None
+
+        def asked(*arguments: Any) -> Order | None:
+            self.order = order_of(*arguments)
+            return self.order
+
+        self.findings = self._run(neff, inputs, edit, patch, asked)
+        self.without = self._run(neff, inputs, edit, patch, lambda *_: None)
+
+    @staticmethod
+    def _run(neff: Neff, inputs: dict[str, Any], edit: Any, patch: pytest.MonkeyPatch, order: Any) -> list[str]:
+        patch.setattr(again, "order_of", order)
+        device = Device(neff.target, len(neff.subgraphs))
+        device.load(neff)
+        device.set_inputs(inputs)
+        if edit is not None:
+            edit(device)
+        found = again.Again("all")
+        found.attach(device)
+        device.run()
+        found.finish()
+        return [repr(one) for one in found.findings]
+
+    @property
+    def way(self) -> str:
+        """Return how much the pass could tell."""
+        return "nothing" if self.order is None else "all" if self.order.rest is None else "a part"
+
+
+# --- random programs -------------------------------------------------------------------------------------------------
+
+_ENGINES = {"act": 40, "pool": 41, "dve": 42}
+_QUEUES = {"qIn": ("sp", 8), "qAct": ("act", 24)}
+
+
+class Program:
+    """Words and transfers in a random order; each waits for those whose bytes it touches, but for some waits."""
+
+    def __init__(self, seed: int, forgets: float) -> None:
+        self.random, self.forgets = random.Random(seed), forgets
+        self.lines: dict[str, list[str]] = {name: [] for name in ("sp", *_ENGINES)}
+        self.blocks: list[str] = []
+        self.raised = dict.fromkeys((*_ENGINES, *_QUEUES), 0)
+        # Bytes read and written, who did, and the wait that puts something behind it.
+        self.done: list[tuple[set[int], set[int], str, str]] = []
+        for _ in range(self.random.randint(6, 18)):
+            self._transfer() if self.random.random() < 0.4 else self._word()
+        self._end()
+
+    def _piece(self) -> tuple[int, int, int, set[int]]:
+        """Return a place, a step in elements, a count, and the bytes."""
+        step, count = self.random.choice(((1, 8), (1, 16), (2, 8), (4, 4)))
+        low = 0x4000 + 4 * self.random.randrange(40)
+        return low, step, count, {low + 4 * step * i + b for i in range(count) for b in range(4)}
+
+    def _behind(self, engine: str, reads: set[int], writes: set[int]) -> None:
+        """Let an engine wait for what touches the same bytes."""
+        for read, wrote, who, wait in self.done:
+            if who != engine and (wrote & (reads | writes) or read & writes) and self.random.random() >= self.forgets:
+                self.lines[engine].append(f"NOP {wait} cycle=0")
+
+    def _word(self) -> None:
+        engine = self.random.choice(list(_ENGINES))
+        (source, step, count, reads), (target, hop, _, _) = self._piece(), self._piece()
+        writes = {target + 4 * hop * i + b for i in range(count) for b in range(4)}
+        self._behind(engine, reads, writes)
+        number = _ENGINES[engine]
+        self.raised[engine] += 1
+        self.lines[engine].append(
+            f"COPY S[{number}]++@complete src=fp32@{source:#x}[{step},1,1,1][{count},1,1,1] "
+            f"dst=fp32@{target:#x}[{hop},1,1,1][{count},1,1,1] channels=128"
+        )
+        self.done.append((reads, writes, engine, f"S[{number}]>={self.raised[engine]}"))
+
+    def _transfer(self) -> None:
+        queue = self.random.choice(list(_QUEUES))
+        engine, number = _QUEUES[queue]
+        low, _, count, _ = self._piece()
+        on_chip = {low + b for b in range(4 * count)}
+        stores = self.random.random() < 0.4
+        row = 256 * self.random.randrange(2)
+        there = {1 << 20 | row + b for b in range(4 * count)}
+        reads, writes = (on_chip, there) if stores else (set(), on_chip)
+        self._behind(engine, reads, writes)
+        sides = [f"{'y' if stores else 'a'}+{row}[1,512][{4 * count},128]", f"SB+{low:#x}[1,262144][{4 * count},128]"]
+        source, target = reversed(sides) if stores else sides
+        block = self.raised[queue] // 16
+        self.blocks.append(f".dma {queue} {block} {number} {source} -> {target}")
+        self.raised[queue] += 16
+        self.lines[engine].append(f"PSEUDO_DMA_TRIGGER {queue} block_id={block}")
+        self.done.append((reads, writes, queue, f"S[{number}]>={self.raised[queue]}"))
+
+    def _end(self) -> None:
+        if self.random.random() >= self.forgets:
+            for queue, (_, number) in _QUEUES.items():
+                if self.raised[queue]:
+                    self.lines["sp"].append(f"NOP S[{number}]>={self.raised[queue]} cycle=0")
+
+    @property
+    def text(self) -> str:
+        """Return the program."""
+        queues = [f".queue {name} {engine} {number}" for name, (engine, number) in _QUEUES.items()]
+        head = [".target trn2", ".name random", ".constant a float32 [128, 128] 1.0", ".output y float32 [128, 128]"]
+        words = [line for name, lines in self.lines.items() for line in (f".engine {name}", *lines, "")]
+        return "\n".join([*head, *queues, *self.blocks, "", *words]) + "\n"
+
+
+@pytest.mark.parametrize("forgets", [0.0, 0.15, 0.5])
+def test_random_programs(forgets: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = dict.fromkeys(("all", "a part", "nothing"), 0)
+    kinds = set()
+    for seed in range(60):
+        program = Program(seed, forgets)
+        found = Found(assembled(program.text), {}, monkeypatch)
+        assert found.findings == found.without, program.text
+        ways[found.way] += 1
+        kinds |= {one.split("kind='")[1].split("'")[0] for one in found.findings if "tool='racecheck'" in one}
+    if not forgets:
+        assert ways["all"] > 25 and not kinds - {"output-not-awaited"}
+    else:
+        assert ways["a part"] > 10 and kinds >= {"write-read", "read-write", "write-write"}
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["attention", "rmsnorm", "softmax", "tiled_matmul", "vector_add"])
+def test_all_is_in_order_in_ordinary_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = open_program(ROOT / "examples" / f"{name}.py", USUAL)
+    found = Found(program.neff, program.inputs, monkeypatch)
+    assert found.way == "all" and found.findings == found.without == []
+
+
+def test_what_runs_without_a_word_of_any_check_takes_few_calls() -> None:
+    """A checked run of a file that was not checked before: Python and C functions called beyond a run, a word."""
+    program = open_program(ROOT / "examples" / "tiled_matmul.py", USUAL)
+
+    def counted(**options: Any) -> int:
+        calls = 0
+
+        def count(frame: Any, event: str, argument: Any) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            run(program.neff, program.inputs, **options)
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    run(program.neff, program.inputs, checks="all")
+    words = 48
+    kept._FILES.pop(program.neff, None)
+    assert (counted(checks="all") - counted()) / words < 70
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("kernel", [filled_first, fenced_columns])
+def test_two_cores(kernel: Any, wrong: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).random((128, 16)).astype(np.float32)
+    neff = build_neff(kernel, (x, wrong), {}, target="trn2", lnc=2)
+    found = Found(neff, {neff.inputs[0].name: x}, monkeypatch)
+    assert found.findings and found.findings == found.without
+    assert found.way == "a part"
+
+
+def test_a_loop_sets_its_semaphores_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = np.array([[3]], np.int32)
+    neff = build_neff(counts, (X[:, :16], given, -1), {}, target="trn2")
+    inputs = dict(zip((one.name for one in neff.inputs), (X[:, :16], given), strict=True))
+    found = Found(neff, inputs, monkeypatch)
+    assert found.way == "all" and found.findings == found.without == []
+    device = Device(neff.target, 1)
+    device.load(neff)
+    told = 0
+    for place in list(waits_of(device)):
+
+        def edit(device: Device, place: Any = place) -> None:
+            drop_wait(place)(device)
+            device.max_steps = 4000
+
+        found = Found(neff, inputs, monkeypatch, edit)
+        assert found.findings == found.without, place
+        told += found.way != "all"
+    assert told > 5
+
+
+# --- groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_cells_of_a_group_know_those_that_share_bytes_with_them() -> None:
+    numbers = random.Random(7)
+    for _ in range(200):
+        cells = []
+        for _ in range(numbers.randint(2, 12)):
+            pattern = None
+            low, nbytes = numbers.randrange(64), numbers.choice((4, 8, 24))
+            if numbers.random() < 0.4:
+                step, count = numbers.choice(((8, 3), (6, 2), (12, 4)))
+                pattern, nbytes = (((step, count),), 4), step * (count - 1) + 4
+            cell = Cell(Region("SBUF", 0, numbers.randrange(4), numbers.randint(1, 3), low, nbytes, pattern))
+            cell.written, cell.by = numbers.random() < 0.6, None
+            cells.append(cell)
+        cells.sort(key=lambda cell: cell.region[4])
+        Group(cells).split()
+        for one in cells:
+            near = {id(other): covers for other, covers in one.near or ()}
+            for other in cells:
+                mine, its = Region(*one.region), Region(*other.region)
+                if other is not one and (one.written or other.written) and mine.overlaps(its):
+                    assert near.pop(id(other)) == mine.covers(its)
+            assert not near
+
+
+def test_too_many_regions_between_one_another_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [Cell(Region("SBUF", 0, number % 128, 1, 0, 64)) for number in range(300)]
+    for cell in cells:
+        cell.written, cell.by = True, None
+    with pytest.raises(LookupError):
+        Group(cells).split()
