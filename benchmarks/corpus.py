@@ -1,6 +1,7 @@
 """What everything costs a word, over a corpus: the project's performance dashboard.
 
-    python benchmarks/corpus.py [--quick] [--json OUT.json] [--before OLD.json] [--write docs/performance.md]
+    python benchmarks/corpus.py [--quick] [--largest BYTES] [--json OUT.json] [--before OLD.json]
+                                [--write docs/performance.md]
 
 Members are the examples, kernels of `corpus_kernels.py` in two lengths, and, where NEURONTOOLS_CORPUS names a folder of
 fetched checkouts, the kernels of AWS's tutorials, public NEFFs and a fixed sample of nki-library's test cases
@@ -58,6 +59,10 @@ PHASES = (
     "build", "build again", "build kept", "load", "timing", "no timing", "whole", "checks", "checks again", "recording",
 )  # fmt: skip
 CHECKED = ("whole", "checks", "checks again")  # which need inputs
+# What adds to what, and by how much it may, in per cent.
+ADDITIONS = (
+    ("timing", "no timing", 30), ("recording", "timing", 60), ("checks", "whole", 60), ("checks again", "whole", 60),
+)  # fmt: skip
 COLUMNS = (*PHASES, "NumPy", "beyond", "again", "beyond again", "Python calls", "peak MB")
 LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
 GROWTH = ("small_tiles", 100, 1000)
@@ -136,8 +141,8 @@ def tutorials(corpus):
             yield f"tutorial {name}", kernel(load(folder / file, function), *arrays)
 
 
-def public_files(corpus, quick):
-    """Yield name and opener of public NEFFs; inputs stay as memory is."""
+def public_files(corpus, largest):
+    """Yield name and opener of public NEFFs of so many bytes at most; inputs stay as memory is."""
 
     def opener(path):
         def give():
@@ -146,7 +151,7 @@ def public_files(corpus, quick):
         return give
 
     for path in sorted(corpus.rglob("*.neff")):
-        if path.stat().st_size <= (LARGEST // 10 if quick else LARGEST):
+        if path.stat().st_size <= largest:
             yield f"neff {path.parts[-3]}/{path.name}", opener(path)
 
 
@@ -318,6 +323,25 @@ def summary(rows):
     return found
 
 
+def additions(rows):
+    """Yield lines of what timing, recording and checks add to a run, and to which members more than they should."""
+    for column, base, goal in ADDITIONS:
+        found = {}
+        for name, row in rows.items():
+            with_it, without = row["figures"].get(column), row["figures"].get(base)
+            if with_it is not None and without:
+                found[name] = 100 * (with_it / without - 1)
+        values = sorted(found.values())
+        if values:
+            ends = statistics.median(values), values[min(int(len(values) * 0.95), len(values) - 1)], values[-1]
+            above = [f"`{name}` {value:.0f}" for name, value in found.items() if value > goal]
+            line = (
+                f"* {column} over {base}: {ends[0]:.0f} % in the median, {ends[1]:.0f} at 95 %, {ends[2]:.0f} at worst"
+            )
+            line += f"; above {goal} are {len(above)} of {len(values)}"
+            yield line + (": " + ", ".join(above) if above else "")
+
+
 def page(rows, call, before):
     """Return a table of all members in Markdown, with figures of another run where they are given."""
 
@@ -350,7 +374,7 @@ def page(rows, call, before):
             f"Growth: a word of {name} with timing costs {ends[1] / ends[0]:.2f} times as much in a program "
             f"{long // short} times as long.",
         ]
-    return lines
+    return [*lines, "", "What is added:", "", *additions(rows)]
 
 
 def main():
@@ -358,6 +382,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="short kernels, small files, two runs each")
     parser.add_argument("--minutes", type=float, help="end after so many (2 with --quick); the rest is named")
+    parser.add_argument(
+        "--largest", type=int, help=f"bytes of a public NEFF at most ({LARGEST:,}, a tenth with --quick)"
+    )
     parser.add_argument("--json", type=Path, help="write figures to a file, for a later --before")
     parser.add_argument("--before", type=Path, help="show figures of an earlier run beside these")
     parser.add_argument("--write", type=Path, help="put the table into a page, behind its line <!-- corpus -->")
@@ -367,7 +394,10 @@ def main():
     members = [*examples(), *kernels(options.quick)]
     if "NEURONTOOLS_CORPUS" in os.environ:
         corpus = Path(os.environ["NEURONTOOLS_CORPUS"])
-        members += [*tutorials(corpus), *public_files(corpus, options.quick)]
+        members += [
+            *tutorials(corpus),
+            *public_files(corpus, options.largest or (LARGEST // 10 if options.quick else LARGEST)),
+        ]
     call, rows = call_seconds(), {}
     minutes = options.minutes or (2 if options.quick else math.inf)
     deadline = time.monotonic() + 60 * minutes
