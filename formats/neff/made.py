@@ -2,27 +2,53 @@
 
 Whoever runs a program that it has built needs neither: no JSON is written to be parsed again, debug information is
 text once somebody looks, and nothing is hashed or packed.  What it says is what a reader finds in its bytes
-(`tests/formats/neff/test_made.py`).
+(`tests/builder/test_made.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
 
 from formats.limits import DEFAULT_LIMITS, Limits
 from formats.named_tuple import NamedTuple
 from formats.neff.archive import Archive, Blob
+from formats.neff.definition import Definition
 from formats.neff.fields import Fields
+from formats.neff.graph import TensorInfo
 from formats.neff.header import HEADER_SIZE
 from formats.neff.reader import Neff
+from formats.neff.subgraph import Subgraph
 from formats.neff.tar import TarIndex
+from formats.neff.transfers import EngineFile
+from formats.targets import Target
 
-__all__ = ["Content", "JsonContent", "MadeNeff", "Written", "bytes_of"]
+__all__ = ["Content", "JsonContent", "MadeNeff", "Said", "SaidCore", "Written", "bytes_of"]
 
 
-class JsonContent(partial[bytes]):
-    """A JSON member that is to be written: a function, and the object that it is given, as a reader would find it."""
+class JsonContent(Mapping[str, object]):
+    """A JSON member that is to be written: the object that a reader would find, and its bytes; made when asked for."""
+
+    def __init__(self, write: Callable[[dict[str, Any]], bytes], make: Callable[[], dict[str, Any]]) -> None:
+        self._write, self._make = write, make
+
+    @cached_property
+    def value(self) -> dict[str, Any]:
+        """Return the object."""
+        return self._make()
+
+    def __call__(self) -> bytes:
+        return self._write(self.value)
+
+    def __getitem__(self, key: str) -> object:
+        return self.value[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
 
 
 Content = bytes | Callable[[], bytes]
@@ -92,24 +118,64 @@ class _MadeArchive(Archive):
         return content
 
 
-class MadeNeff(Neff):
-    """A NEFF whose members are at hand; `write` gives its bytes, `name` is as its header gives it back."""
+class SaidCore(NamedTuple):
+    """What a reader finds of a subgraph: its name, the member of its definition, what that and the engines' files say.
 
-    def __init__(self, contents: dict[str, Content], write: Callable[[], Written], name: str, lnc: int,
+    None is what has to be read, since it is not taken as it was given.
+    """
+
+    name: str
+    member: str
+    definition: Definition | None
+    engine_files: Mapping[str, EngineFile] | None
+
+
+class Said(NamedTuple):
+    """What a reader finds of a file, as its writer has it; `name` is as the header gives it back."""
+
+    name: str
+    target: Target
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    cores: tuple[SaidCore, ...]
+
+
+class MadeNeff(Neff):
+    """A NEFF whose members are at hand; `write` gives its bytes, `said` is what is read of them most."""
+
+    def __init__(self, contents: dict[str, Content], write: Callable[[], Written], said: Said,
                  limits: Limits = DEFAULT_LIMITS) -> None:  # fmt: skip
         self.limits = limits
         self._made = _MadeBlob(write)
         self._blob = self._made
         self.archive = _MadeArchive(self._made, contents, limits)
-        self._contents, self._name, self._lnc = contents, name, lnc
+        self._contents, self._said = contents, said
+        self.target = said.target
+        subgraphs = []
+        for index, core in enumerate(said.cores):
+            subgraph = Subgraph(self, index, core.name, core.member)
+            if core.definition is not None:
+                subgraph.definition = core.definition
+            if core.engine_files is not None:
+                subgraph.engine_files = core.engine_files
+            subgraphs.append(subgraph)
+        self.subgraphs = tuple(subgraphs)
 
     @property
     def name(self) -> str:
-        return self._name
+        return self._said.name
 
     @property
     def lnc(self) -> int:
-        return self._lnc
+        return len(self._said.cores)
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        return self._said.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        return self._said.outputs
 
     def to_bytes(self) -> bytes:
         return self._made.written.data
@@ -120,5 +186,5 @@ class MadeNeff(Neff):
     def json_fields(self, name: str) -> Fields:
         content = self._contents.get(name)
         if isinstance(content, JsonContent):
-            return Fields(content.args[0], name)
+            return Fields(content.value, name)
         return super().json_fields(name)

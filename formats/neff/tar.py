@@ -13,11 +13,22 @@ from formats.limits import Limits
 from formats.named_tuple import NamedTuple
 from formats.neff.fields import printable
 
-__all__ = ["BLOCK", "BLOCKING", "TarEntry", "TarIndex", "member_header", "padding", "read_index", "resized_header"]
+__all__ = [
+    "BLOCK",
+    "BLOCKING",
+    "SHORT_NAME",
+    "TarEntry",
+    "TarIndex",
+    "member_header",
+    "padding",
+    "read_index",
+    "resized_header",
+]
 
 BLOCK = 512
 # What tar, and so the compiler, fills its files up to: a blocking factor of 20 (formats.md 2.2).
 BLOCKING = 20 * BLOCK
+SHORT_NAME = 100  # bytes of a name that needs no folders apart in ustar
 _KINDS = {
     b"0": "file",
     b"\0": "file",
@@ -158,15 +169,15 @@ def member_header(name: str, size: int) -> bytes:
     """
     raw = name.encode("utf-8", "surrogateescape")
     prefix = b""
-    if len(raw) > 100:
+    if len(raw) > SHORT_NAME:
         # ustar has 155 bytes for the folders in front and 100 for the rest, without the slash between them
         cut = raw.rfind(b"/", 0, 156)
         prefix, raw = raw[:cut], raw[cut + 1 :]
-        if cut < 1 or not 0 < len(raw) <= 100:
+        if cut < 1 or not 0 < len(raw) <= SHORT_NAME:
             raise FormatError("member name is too long for ustar", field=name)
     digits = _octal(size)
     checksum = b"%06o\0 " % (_BLANK_SUM + sum(raw) + sum(prefix) + sum(digits))
-    block = b"%b%b%b%b%b%b%b" % (raw.ljust(100, b"\0"), _BLANK[100:124], digits, _BLANK[135:148], checksum,
+    block = b"%b%b%b%b%b%b%b" % (raw.ljust(SHORT_NAME, b"\0"), _BLANK[100:124], digits, _BLANK[135:148], checksum,
                                  _BLANK[156:345], prefix)  # fmt: skip
     return block.ljust(BLOCK, b"\0")
 

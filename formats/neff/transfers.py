@@ -10,6 +10,7 @@ from formats.neff.fields import Fields
 
 __all__ = [
     "DESCRIPTOR_OPS",
+    "FARTHEST",
     "MAX_DIMENSIONS",
     "Descriptor",
     "DmaBlock",
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 # A step of a dimension of one element reaches nothing, so no bound of a memory holds it; addresses have 64 bits.
-_FARTHEST = (1 << 62) - 1
+FARTHEST = (1 << 62) - 1
 # Source: formats.md 3.6. copy and cast were seen.
 MAX_DIMENSIONS = 4  # of a side (formats.md 3.6)
 DESCRIPTOR_OPS: tuple[str, ...] = ("copy", "cast", "add", "min", "max", "fma", "transpose")
@@ -269,6 +270,6 @@ def _side(fields: Fields, side: str) -> Source:
         )
     offset = fields.integer(f"{side}_off")
     for key, value in (("off", offset), *(("sizes", one) for one in sizes), *(("steps", one) for one in steps)):
-        if abs(value) > _FARTHEST:
+        if abs(value) > FARTHEST:
             raise FormatError("lies beyond every address", path=fields.where, field=f"{side}_{key}", got=str(value))
     return Source(fields.text(side), fields.text(f"{side}_dtype", "uint8"), offset, sizes, steps)

@@ -82,7 +82,7 @@ def _unnamed(neff: Container, subgraphs: Sequence[Subgraph]) -> Iterator[Problem
     named: set[str] = set()
     for subgraph in subgraphs:
         named.add(subgraph.definition_member)
-        texts = set(_texts(subgraph.definition.raw))
+        texts = set(_texts(dict(subgraph.definition.raw)))
         for file in subgraph.engine_files.values():
             texts |= {file.act_info or "", *_texts(list(file.dve_tables))}
         for one in subgraph.activation_sets:

@@ -105,7 +105,12 @@ def _queues(subgraph: Subgraph) -> Iterator[Problem]:
             yield error(where, f"{queue.num_queues} rings, 1 to {DMA_ENGINES} exist")
         if queue.semaphores and len(queue.semaphores) != queue.num_queues:
             yield remark(where, f"{len(queue.semaphores)} semaphores for {queue.num_queues} rings")
-        for semaphore in queue.all_semaphores:
+        semaphores = queue.all_semaphores
+        if not semaphores or (reserved <= min(semaphores) and max(semaphores) < SYNC_COUNT
+                              and owners.keys().isdisjoint(semaphores)):  # fmt: skip
+            owners |= dict.fromkeys(semaphores, queue.name)
+            continue  # as nearly always: each is looked at where something is wrong with one
+        for semaphore in semaphores:
             if not 0 <= semaphore < SYNC_COUNT:
                 yield error(where, f"semaphore {semaphore} does not exist")
             elif semaphore < reserved:

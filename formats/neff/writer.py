@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from formats.errors import FormatError
@@ -15,12 +15,13 @@ from formats.neff.graph import TensorInfo
 from formats.neff.gzipstream import DeflateParameters, gzip_member
 from formats.neff.hashing import HASH_VARIANTS, hash_field
 from formats.neff.header import HEADER_SIZE, Header, header_name
-from formats.neff.made import Content, JsonContent, MadeNeff, Written, bytes_of
+from formats.neff.made import Content, JsonContent, MadeNeff, Said, Written, bytes_of
 from formats.neff.problem import collect
 from formats.neff.reader import Neff, open_neff
-from formats.neff.tar import BLOCK, BLOCKING, TarEntry, TarIndex, member_header, padding
+from formats.neff.tar import BLOCK, BLOCKING, SHORT_NAME, TarEntry, TarIndex, member_header, padding
 from formats.neff.verify import graph_problems
 from formats.neff.verify_subgraph import TABLE_CHECKS
+from formats.neff.writer_said import tensors_as_read
 from formats.neff.writer_subgraph import SubgraphWriter
 from formats.neff.writer_values import dtype_name, shape_tuple
 from formats.targets import Target, resolve_target
@@ -64,7 +65,10 @@ class NeffWriter:
         """Return the writer of one physical core's part."""
         if not 0 <= index < self.lnc:
             raise FormatError("no such subgraph", expected=f"0 to {self.lnc - 1}", got=index)
-        return self._subgraphs.setdefault(index, SubgraphWriter(self.target, index, self.lnc))
+        found = self._subgraphs.get(index)
+        if found is None:
+            found = self._subgraphs[index] = SubgraphWriter(self.target, index, self.lnc)
+        return found
 
     def input(self, name: str, dtype: object, shape: Sequence[int]) -> None:
         """Add an input of the whole file; a subgraph has a variable of that name, kind and size."""
@@ -123,11 +127,19 @@ class NeffWriter:
         """
         contents = self._files()
         ready = [len(content) for content in contents.values() if isinstance(content, bytes)]
-        if self.compression != "none" or sum(ready) > _LARGE or len(contents) > _MANY:
+        if sum(ready) > _LARGE or len(contents) > _MANY:
             return self.build()
-        for name in contents:
-            member_header(name, 0)  # which refuses what no archive can name
-        neff = MadeNeff(contents, partial(_first, self._whole, contents), header_name(self.name), self.lnc)
+        if max(map(len, contents)) > SHORT_NAME or not "".join(contents).isascii():
+            for name in contents:
+                member_header(name, 0)  # which refuses what no archive can name
+        said = Said(
+            header_name(self.name),
+            resolve_target(self.target.arch_code),  # as a reader does, who is not told of which chip of the kind
+            tensors_as_read(self._inputs.values()),
+            tensors_as_read(self._outputs.values()),
+            tuple([self.subgraph(index).said(contents) for index in range(self.lnc)]),
+        )
+        neff = MadeNeff(contents, partial(self._written, contents), said)
         if understood:
             neff.not_understood = None
         _check(neff)
@@ -153,6 +165,11 @@ class NeffWriter:
         identity = digest.digest()
         # Files can be large: there is one copy of the members and one of the whole.
         return Written(b"".join((self._header(parts, identity).encode(), *parts)), index), identity
+
+    def _written(self, contents: dict[str, Content]) -> Written:
+        """Return the file, packed as it is to be."""
+        (whole, index), identity = self._whole(contents)
+        return Written(whole if self.compression == "none" else self._packed(whole, identity), index)
 
     def _packed(self, whole: bytes, identity: bytes) -> bytes:
         """Return a file with its archive compressed."""
@@ -184,26 +201,9 @@ class NeffWriter:
         writers = [self.subgraph(index) for index in range(self.lnc)]
         files = dict(self._members)
         made: dict[str, Content] = {
-            "info.json": JsonContent(
-                _json,
-                {
-                    "tool_version": OWN_COMPILER,
-                    "kelp_version": "Dynamic",
-                    "name": self.name,
-                    "num_tpb": 1,
-                    "num_tpb_requested": 1,
-                    "num_tpb_per_node": [1] + [0] * (_NODE_SLOTS - 1),
-                },
-            ),
-            "kelf-0.json": JsonContent(
-                _json,
-                {
-                    "graphs": [{"definition": f"{writer.name}/def.json", "name": writer.name} for writer in writers],
-                    "version": "0.5",
-                    "target": self.target.arch_code,
-                },
-            ),
-            "neff.json": JsonContent(_json, self._graph()),
+            "info.json": JsonContent(_json, self._info),
+            "kelf-0.json": JsonContent(_json, self._kelf),
+            "neff.json": JsonContent(_json, self._graph),
         }
         for writer in writers:
             made |= writer.files()
@@ -215,6 +215,24 @@ class NeffWriter:
         if self.target.generation != "gen2":  # the newer compiler writes the graph last
             order.sort(key="neff.json".__eq__)
         return {name: files[name] for name in order}
+
+    def _info(self) -> dict[str, object]:
+        return {
+            "tool_version": OWN_COMPILER,
+            "kelp_version": "Dynamic",
+            "name": self.name,
+            "num_tpb": 1,
+            "num_tpb_requested": 1,
+            "num_tpb_per_node": [1] + [0] * (_NODE_SLOTS - 1),
+        }
+
+    def _kelf(self) -> dict[str, object]:
+        names = [self.subgraph(index).name for index in range(self.lnc)]
+        return {
+            "graphs": [{"definition": f"{name}/def.json", "name": name} for name in names],
+            "version": "0.5",
+            "target": self.target.arch_code,
+        }
 
     def _graph(self) -> dict[str, object]:
         """Return `neff.json`: with LNC 2 every output stands once per subgraph. Source: formats.md 3.3."""
@@ -263,10 +281,6 @@ def _check(neff: Neff) -> None:
     for problem in problems:
         if problem.severity == "error":
             raise FormatError(problem.message, path=problem.where)
-
-
-def _first(whole: Callable[[dict[str, Content]], tuple[Written, bytes]], contents: dict[str, Content]) -> Written:
-    return whole(contents)[0]
 
 
 def _tar(files: dict[str, Content]) -> tuple[list[bytes], TarIndex]:

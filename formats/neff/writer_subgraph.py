@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from formats.engines import ENGINES
 from formats.errors import FormatError
 from formats.neff.debug_writer import DebugFiles, EntryFields
-from formats.neff.definition import ENGINE_KEYS, EXTENDED_FEATURE, QUEUE_KINDS, VARIABLE_KINDS, Queue, Variable
-from formats.neff.made import Content
+from formats.neff.definition import (
+    ENGINE_KEYS,
+    EXTENDED_FEATURE,
+    QUEUE_KINDS,
+    VARIABLE_KINDS,
+    Queue,
+    Reservation,
+    Variable,
+)
+from formats.neff.graph import TensorInfo
+from formats.neff.made import Content, JsonContent, SaidCore
 from formats.neff.npy import parse_npy
-from formats.neff.transfers import DESCRIPTOR_OPS, Descriptor, descriptor_json
+from formats.neff.transfers import DESCRIPTOR_OPS, Descriptor, DmaBlock
+from formats.neff.writer_said import DEFINITION_VERSION, definition_as_read, engine_members, engines_as_read
 from formats.neff.writer_values import (
+    block_json,
     constant_file,
     dtype_name,
     function_code,
     json_content,
     queue_json,
+    reservation_json,
     shape_tuple,
+    tensor_json,
     variable_json,
 )
 from formats.neuron_core import PARTITIONS, SBUF_BYTES, SBUF_TAKEN, WORD
@@ -26,16 +40,13 @@ from formats.targets import Target
 __all__ = ["SubgraphWriter"]
 
 # What the gen3 runtime keeps of every partition (formats.md 3.5); other generations show nothing of the kind.
-_GEN3_RESERVATION = {
-    "base_partition": 0,
-    "offset": SBUF_BYTES["gen3"] - SBUF_TAKEN["gen3"][1],
-    "partitions": PARTITIONS,
-    "size": SBUF_TAKEN["gen3"][1],
-    "type": "evtaccel",
-}
+_GEN3_RESERVATION = Reservation(
+    "evtaccel", 0, PARTITIONS, SBUF_BYTES["gen3"] - SBUF_TAKEN["gen3"][1], SBUF_TAKEN["gen3"][1]
+)
 # as many of each, from 0 on, belong to the runtime in every known file (formats.md 3.5)
 _RUNTIME_EVENTS, _RUNTIME_SEMAPHORES = 12, 3
 _ENTRY = 32
+_TENSOR_KINDS = "input", "output", "constant", ""
 
 
 class SubgraphWriter:
@@ -53,8 +64,8 @@ class SubgraphWriter:
         self._ids: set[int] = set()
         self._next_id = 1
         self._queues: dict[str, Queue] = {}
-        self._blocks: dict[str, dict[tuple[str, int], dict[str, object]]] = {engine: {} for engine in ENGINES}
-        self._tensors: dict[str, dict[str, object]] = {}
+        self._blocks: dict[str, dict[tuple[str, int], DmaBlock]] = {engine: {} for engine in ENGINES}
+        self._tensors: dict[str, TensorInfo] = {}
         self._implied: set[str] = set()
         self._sets: dict[str, tuple[dict[str, int], dict[str, Content]]] = {}
         self._constants: dict[str, bytes] = {}
@@ -170,7 +181,7 @@ class SubgraphWriter:
             tuple(semaphores),
             semaphore,
             fabric_path,
-            scratch_offset=scratch_offset,
+            scratch_offset=None if scratch_size is None else scratch_offset or 0,
             scratch_size=scratch_size,
         )
 
@@ -190,18 +201,14 @@ class SubgraphWriter:
         self._engine(engine)
         if any((queue, block_id) in blocks for blocks in self._blocks.values()):
             raise FormatError("two DMA blocks share queue and id", path=self.name, got=f"{queue} {block_id}")
-        block: dict[str, object] = {"id": block_id, "queue": queue}
-        optional = {
-            "#comment": comment,
-            "semaphore": semaphore,
-            "event": event,
-            "remote_semaphores": list(remote_semaphores) or None,
-        }
-        block |= {key: value for key, value in optional.items() if value is not None}
-        block["desc"] = [self._descriptor(item) for item in descriptors]
-        self._blocks[engine][queue, block_id] = block
+        found = tuple(descriptors)
+        for item in found:
+            self._check_descriptor(item)
+        self._blocks[engine][queue, block_id] = DmaBlock(
+            queue, block_id, engine, semaphore, found, event, tuple(remote_semaphores), comment
+        )
 
-    def _descriptor(self, item: Descriptor) -> dict[str, object]:
+    def _check_descriptor(self, item: Descriptor) -> None:
         for sizes, steps in ((item.source_sizes, item.source_steps), (item.target_sizes, item.target_steps)):
             if not 1 <= len(sizes) <= 4 or len(sizes) != len(steps):
                 raise FormatError(
@@ -211,7 +218,6 @@ class SubgraphWriter:
             raise FormatError(
                 "unknown descriptor operation", path=self.name, expected=" ".join(DESCRIPTOR_OPS), got=repr(item.op)
             )
-        return descriptor_json(item)
 
     def tensor(self, name: str, dtype: object, shape: Sequence[int], kind: str) -> None:
         """Add an entry of `tensor_map.json`: kind "input", "output", "constant" or "" for anything else.
@@ -220,22 +226,10 @@ class SubgraphWriter:
         """
         if name in self._tensors and name not in self._implied:
             raise FormatError("two tensors of one name", path=self.name, field=name)
-        dims = list(shape_tuple(shape))
-        entry: dict[str, object] = {
-            "dtype": dtype_name(dtype),
-            "is_const": kind == "constant",
-            "layer_name": name,
-            "sim_format": "NC",
-            "sim_shape": dims,
-            "tf_file": f"value_{name}.npy",
-            "tf_format": "NC",
-            "tf_shape": dims,
-        }
-        if kind in ("input", "output"):
-            entry["kind"] = kind
-        elif kind not in ("constant", ""):
+        tensor = TensorInfo(name, dtype_name(dtype), shape_tuple(shape), kind)
+        if kind not in _TENSOR_KINDS:
             raise FormatError("unknown tensor kind", path=self.name, field=name, got=repr(kind))
-        self._tensors[name] = entry
+        self._tensors[name] = tensor
         self._implied.discard(name)
 
     def activation_set(
@@ -258,17 +252,16 @@ class SubgraphWriter:
         if len(set(codes.values())) != len(codes) or not all(0 <= code < 256 for code in codes.values()):
             raise FormatError("activation codes are not distinct bytes", path=self.name, field=name, got=str(codes))
         rows = list(profiles) or [{"func_name": f"{item}_0p", "func_id": code} for item, code in codes.items()]
-        profile = {
-            "bkt_bin": f"{name}_bkt.bin",
-            "ctl_bin": f"{name}_ctrl.bin",
-            "profile_meta_data": rows,
-            "bkt_entry_cnt": len(buckets) // _ENTRY,
-            "ctl_entry_cnt": len(controls) // _ENTRY,
-        }
-        self._sets[name] = (
-            codes,
-            {f"{name}.json": json_content(profile), f"{name}_bkt.bin": buckets, f"{name}_ctrl.bin": controls},
+        profile = json_content(
+            lambda: {
+                "bkt_bin": f"{name}_bkt.bin",
+                "ctl_bin": f"{name}_ctrl.bin",
+                "profile_meta_data": rows,
+                "bkt_entry_cnt": len(buckets) // _ENTRY,
+                "ctl_entry_cnt": len(controls) // _ENTRY,
+            }
         )
+        self._sets[name] = codes, {f"{name}.json": profile, f"{name}_bkt.bin": buckets, f"{name}_ctrl.bin": controls}
         return codes
 
     def debug(self, engine: str, entries: Iterable[EntryFields | None]) -> None:
@@ -289,23 +282,36 @@ class SubgraphWriter:
 
     def reserve(self, kind: str, offset: int, size: int, base_partition: int = 0, partitions: int = PARTITIONS) -> None:
         """Keep bytes of the state buffer from the program; the gen3 runtime's own reservation is there already."""
-        self._reservations = [
-            *self._reservations,
-            {"base_partition": base_partition, "offset": offset, "partitions": partitions, "size": size, "type": kind},
-        ]
+        self._reservations.append(Reservation(kind, base_partition, partitions, offset, size))
+
+    def said(self, files: Mapping[str, Content]) -> SaidCore:
+        """Return what a reader finds of the subgraph in `files`, which `files()` has returned."""
+        member = f"{self.name}/def.json"
+        content = files[member]
+        assert isinstance(content, JsonContent)
+        definition = definition_as_read(
+            content,
+            {name: self._variables[name] for name in sorted(self._variables)},
+            {name: self._queues[name] for name in sorted(self._queues)},
+            self._features,
+            self._reservations,
+            (_RUNTIME_EVENTS, _RUNTIME_SEMAPHORES),
+            engine_members(frozenset(self._debug)),
+        )
+        return SaidCore(self.name, member, definition, engines_as_read(self._blocks, self._sets))
 
     def files(self) -> dict[str, Content]:
-        """Return the members by their names in the archive."""
+        """Return the members by their names in the archive; JSON is made when somebody reads it."""
         streams = {engine: self._streams[engine] if engine in self._streams else self._prelude() for engine in ENGINES}
         entries = {engine: self._per_slot(engine, streams[engine], given) for engine, given in self._debug.items()}
         files: dict[str, Content] = {f"{engine}.bin": data for engine, data in streams.items()}
-        files |= {f"{engine}.json": json_content(self._engine_json(engine)) for engine in ENGINES}
+        files |= {f"{engine}.json": json_content(partial(self._engine_json, engine)) for engine in ENGINES}
         files |= self._constants
         for _, parts in self._sets.values():
             files |= parts
-        files["act_info.json"] = json_content(self._act_info())
-        files["tensor_map.json"] = json_content(dict(sorted(self._tensors.items())))
-        files["def.json"] = json_content(self._definition())
+        files["act_info.json"] = json_content(self._act_info)
+        files["tensor_map.json"] = json_content(self._tensor_map)
+        files["def.json"] = json_content(self._definition)
         debug = DebugFiles(self.index, self.name, entries).members()
         return {f"{self.name}/{name}": content for name, content in files.items()} | debug
 
@@ -344,7 +350,7 @@ class SubgraphWriter:
 
     def _engine_json(self, engine: str) -> dict[str, object]:
         out: dict[str, object] = {
-            "dma": list(self._blocks[engine].values()),
+            "dma": list(map(block_json, self._blocks[engine].values())),
             "instr": f"{engine}.bin",
             "name": f"{engine}.json",
         }
@@ -369,10 +375,13 @@ class SubgraphWriter:
             ],
         }
 
+    def _tensor_map(self) -> dict[str, object]:
+        return {name: tensor_json(self._tensors[name]) for name in sorted(self._tensors)}
+
     def _definition(self) -> dict[str, object]:
         out: dict[str, object] = {
             "name": "definition",
-            "version": "0.6",
+            "version": DEFINITION_VERSION,
             "cc_streams": {"num_streams": 0},
             "debug_info": {},
             "dma_dbg": [],
@@ -380,15 +389,15 @@ class SubgraphWriter:
             "neff_features": self._features,
             "runtime_event_count": _RUNTIME_EVENTS,
             "runtime_semaphore_count": _RUNTIME_SEMAPHORES,
-            "runtime_statebuffer_reservation": self._reservations,
+            "runtime_statebuffer_reservation": list(map(reservation_json, self._reservations)),
             "var": {name: variable_json(self._variables[name]) for name in sorted(self._variables)},
         }
-        for engine, key in ENGINE_KEYS.items():
-            known = engine in self._debug
+        for engine, members in engine_members(frozenset(self._debug)).items():
+            key = ENGINE_KEYS[engine]
             out |= {
-                key: f"{engine}.json",
-                f"{key}_instr": f"{engine}.bin",
-                f"{key}_asm_dbg": [f"debug_info_asm_{engine}.dbg"] if known else [],
-                f"{key}_dbg": [f"debug_info_backend_{engine}.dbg"] if known else [],
+                key: members.json,
+                f"{key}_instr": members.instructions,
+                f"{key}_asm_dbg": list(members.asm_debug),
+                f"{key}_dbg": list(members.debug),
             }
         return out

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from formats.errors import FormatError
 from formats.indented import indented_json
-from formats.neff.definition import Queue, Variable
+from formats.neff.definition import Queue, Reservation, Variable
+from formats.neff.graph import TensorInfo
 from formats.neff.made import JsonContent
 from formats.neff.npy import NPY_MAGIC, npy_bytes, parse_npy
+from formats.neff.transfers import DmaBlock, descriptor_json
 
-__all__ = ["constant_file", "dtype_name", "function_code", "json_content", "queue_json", "shape_tuple", "variable_json"]
+__all__ = [
+    "block_json",
+    "constant_file",
+    "dtype_name",
+    "function_code",
+    "json_content",
+    "queue_json",
+    "reservation_json",
+    "shape_tuple",
+    "tensor_json",
+    "variable_json",
+]
 
 
 def dtype_name(dtype: object) -> str:
@@ -27,8 +40,8 @@ def dtype_name(dtype: object) -> str:
 
 def shape_tuple(shape: Sequence[int]) -> tuple[int, ...]:
     """Return a shape as plain integers."""
-    dims = tuple(int(length) for length in shape)
-    if any(length < 0 for length in dims):
+    dims = tuple(map(int, shape))
+    if dims and min(dims) < 0:
         raise FormatError("shape has a negative length", got=str(dims))
     return dims
 
@@ -107,11 +120,54 @@ def queue_json(queue: Queue) -> dict[str, object]:
     return out
 
 
-def json_content(value: Mapping[str, object]) -> JsonContent:
-    """Return a JSON member that is written, keys sorted, when somebody reads it."""
-    return JsonContent(json_bytes, value)
+def reservation_json(reservation: Reservation) -> dict[str, object]:
+    """Return a reservation as `def.json` holds it."""
+    return {
+        "base_partition": reservation.base_partition,
+        "offset": reservation.offset,
+        "partitions": reservation.partitions,
+        "size": reservation.size,
+        "type": reservation.kind,
+    }
+
+
+def json_content(make: Callable[[], dict[str, Any]]) -> JsonContent:
+    """Return a JSON member that is made and written, keys sorted, when somebody reads it."""
+    return JsonContent(json_bytes, make)
 
 
 def json_bytes(value: Mapping[str, object]) -> bytes:
     """Return a JSON member, keys sorted."""
     return indented_json(value, 1, sort_keys=True).encode() + b"\n"
+
+
+def tensor_json(tensor: TensorInfo) -> dict[str, object]:
+    """Return a tensor as `tensor_map.json` holds it."""
+    dims = list(tensor.shape)
+    out: dict[str, object] = {
+        "dtype": tensor.dtype,
+        "is_const": tensor.kind == "constant",
+        "layer_name": tensor.name,
+        "sim_format": "NC",
+        "sim_shape": dims,
+        "tf_file": f"value_{tensor.name}.npy",
+        "tf_format": "NC",
+        "tf_shape": dims,
+    }
+    if tensor.kind in ("input", "output"):
+        out["kind"] = tensor.kind
+    return out
+
+
+def block_json(block: DmaBlock) -> dict[str, object]:
+    """Return a DMA block as the engine's JSON holds it."""
+    out: dict[str, object] = {"id": block.block_id, "queue": block.queue}
+    optional = {
+        "#comment": block.comment,
+        "semaphore": block.semaphore,
+        "event": block.event,
+        "remote_semaphores": list(block.remote_semaphores) or None,
+    }
+    out |= {key: value for key, value in optional.items() if value is not None}
+    out["desc"] = list(map(descriptor_json, block.descriptors))
+    return out

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from formats.dtypes import Dtype
@@ -35,6 +35,7 @@ from formats.targets import Target, resolve_target
 
 __all__ = ["Copy", "End", "Program", "Tensor", "Word", "engine_name", "parse_program"]
 
+_KEPT = 1 << 10  # words that a process remembers, by their text
 FIRST_SEMAPHORES = (8, 24, 40, 56)  # the blocks that real files use (isa.md 3)
 
 
@@ -320,30 +321,29 @@ class _Parser:
     def encode(self, engine: str, pending: list[_Pending]) -> list[Word]:
         offsets: list[int] = []
         words: list[Word] = []
-        # Twice: words have several lengths, so labels have their offsets only once everything has been encoded.
-        for final in (False, True):
-            words, here = [], 0
-            for line, text in pending:
-                if not final:
-                    offsets.append(here)
-                try:
-                    place = _Position(engine, here, offsets, final)
-                    raw = self.word(_REFERENCE.sub(partial(self.resolve, place), text))
-                except (FormatError, NotFoundError) as error:
-                    raise self.here(error, line) from None
-                words.append(Word(raw, line, text))
-                here += len(raw)
-            if not final:
-                offsets.append(here)
+        here = 0
+        for line, text in pending:
+            offsets.append(here)
+            raw = self.word(line, text, _Position(engine, here, offsets, False))
+            words.append(Word(raw, line, text))
+            here += len(raw)
+        offsets.append(here)
+        # Words have several lengths, so labels have their offsets only now; what names none is as it has to be.
+        for number, word in enumerate(words):
+            if "%" in word.text:
+                place = _Position(engine, offsets[number], offsets, True)
+                words[number] = word._replace(raw=self.word(word.line, word.text, place))
         return words
 
-    def word(self, text: str) -> bytes:
-        from formats.isa import Unknown, lookup, parse_instruction  # deferred: start-up
-
-        raw = parse_instruction(text, self.program.target.generation).raw
-        known = [lookup(raw, extended=extended) is not Unknown for extended in (False, True)]
-        if self.program.dialect == "neuron" and known == [False, True]:
-            raise FormatError("this word is an extension of ours: declare `.dialect extended`")
+    def word(self, line: int, text: str, place: _Position) -> bytes:
+        try:
+            if "%" in text:
+                text = _REFERENCE.sub(partial(self.resolve, place), text)
+            raw, is_ours = _word(text, self.program.target.generation)
+            if is_ours and self.program.dialect == "neuron":
+                raise FormatError("this word is an extension of ours: declare `.dialect extended`")
+        except (FormatError, NotFoundError) as error:
+            raise self.here(error, line) from None
         return raw
 
     def resolve(self, place: _Position, match: re.Match[str]) -> str:
@@ -360,6 +360,15 @@ class _Parser:
             if queue.name == name:
                 return str(queue.semaphore)
         raise FormatError(f"no label, variable or queue {name!r}")
+
+
+@lru_cache(maxsize=_KEPT)
+def _word(text: str, generation: str) -> tuple[bytes, bool]:
+    """Return the word that a line gives, and whether only the extended dialect has it; programs repeat their lines."""
+    from formats.isa import Unknown, lookup, parse_instruction  # deferred: start-up
+
+    raw = parse_instruction(text, generation).raw
+    return raw, [lookup(raw, extended=extended) is not Unknown for extended in (False, True)] == [False, True]
 
 
 def _number(text: str, what: str) -> int:

@@ -112,12 +112,12 @@ def _first_gap(size: int, taken: Sequence[Span], low: int, high: int) -> int | N
     align = _ALIGN_LARGE if size >= _ALIGN_LARGE else _ALIGN_SMALL
     # rounded up: -(-a // b) is a / b towards the next whole number
     at = -(-low // align) * align
-    for start, end in taken:
+    for span in taken:
         # spans are in ascending order, so that nothing later lies in front of the gap
-        if start >= at + size:
+        if span[0] >= at + size:
             break
-        if end > at:
-            at = -(-end // align) * align
+        if span[1] > at:
+            at = -(-span[1] // align) * align
     return at if at + size <= high else None
 
 
@@ -173,15 +173,16 @@ def _in_order(
     taken: list[Span] = []  # ascending
     ending: list[tuple[int, Span]] = []  # a heap: what is taken with the last operation that needs it
     places: dict[int, tuple[int, int]] = {}
-    for life in sorted(lives, key=lambda one: (one.first, one.allocation.id)):
-        allocation, start, last, _ = life
+    # by their first operations, and of those that begin at one by their numbers, no two of which are the same
+    for start, _, life in sorted([(one.first, one.allocation.id, one) for one in lives]):
+        allocation, last = life.allocation, life.last
         if allocation.address is not None:
             places[allocation.id] = allocation.address
             continue
         while ending and ending[0][0] < start:
             del taken[bisect_left(taken, heappop(ending)[1])]
         blocked = [one.span for one in fixed if one.first <= last and one.last >= start] if fixed else ()
-        size = max(allocation.partition_bytes, 1)
+        size = allocation.partition_bytes or 1
         at = policy(size, sorted([*taken, *blocked]) if blocked else taken)
         if at is None:
             return places, life

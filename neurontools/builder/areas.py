@@ -4,82 +4,66 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from formats.named_tuple import NamedTuple
-from formats.regions import Shape
+from formats.regions import Shape, shape_of
+from neurontools.builder.dims import Dims
 
-__all__ = ["Access", "Area", "Way", "overlap", "repeated"]
+__all__ = ["Access", "Area", "Way", "access_to", "lie_apart", "overlap", "repeated", "step_of"]
 
 Way = tuple[object, ...]
 
 
-class Access(NamedTuple):
-    """What an operation does to one of its operands: number of the operand, its bytes, whether it writes them."""
+# What an operation does to one of its operands: its number, its shape, the shift, reach and step of that, whether it is
+# written. A plain tuple, since taking apart a named one takes thrice as long, and each operand of each word is asked.
+Access = tuple[int, Shape, int, int, int, bool]
 
-    operand: int
-    shape: Shape
-    write: bool
+
+def access_to(operand: int, dims: Dims, size: int, write: bool) -> Access:
+    """Return the access to an operand whose elements of `size` bytes lie in dimensions of a partition."""
+    shape = shape_of(dims, size)
+    return operand, shape, shape.shift, shape.reach, step_of(shape), write
+
+
+def step_of(shape: Shape) -> int:
+    """Return the step of a pattern that jumps in one dimension only, the usual case; 0 for none, -1 for several."""
+    steps = shape.steps
+    return (steps[0][0] if len(steps) == 1 else -1) if steps else 0
 
 
 class Area:
     """A shape at an address: partitions `first` to `last` - 1 and, in each, bytes within `low` to `high` - 1.
 
-    What `formats.regions.Region` is elsewhere; this one is made for every operand of every operation, and asked of
-    hundreds of neighbours, so that it holds what those ask in slots.
-    As an access it also holds who makes it, as which unit, whether it writes, and whether a later one stands for it;
-    `neurontools.builder.hazards` sets those. `plain` tells that the shape has no steps, `way` how a transfer walks it
-    and is cut into descriptors, None for words and for transfers of which that is not known.
+    What `formats.regions.Region` is elsewhere.
     """
 
-    __slots__ = ("actor", "dead", "first", "high", "last", "low", "plain", "shape", "stamp", "step", "unit", "way",
-                 "write")  # fmt: skip
-
-    actor: int
-    unit: int
-    write: bool
-    stamp: int
-    way: Way | None
+    __slots__ = ("first", "high", "last", "low", "shape")
 
     def __init__(self, first: int, last: int, start: int, shape: Shape) -> None:
         """Take the byte of the first element as `start`."""
-        shift, reach, _, steps = self.shape = shape
-        self.first = first
-        self.last = last
-        self.low = low = start + shift
-        self.high = low + reach
-        self.dead = False
-        self.way = None
-        if steps:
-            self.plain = False
-            # The step of a pattern that jumps in one dimension only, the usual case; 0 for the rest.
-            self.step = steps[0][0] if len(steps) == 1 else 0
-        else:
-            self.plain = True
-            self.step = 0
+        self.first, self.last, self.shape = first, last, shape
+        self.low = start + shape.shift
+        self.high = self.low + shape.reach
 
     def __repr__(self) -> str:
         return f"<Area partitions {self.first}:{self.last} bytes {self.low}:{self.high} {self.shape}>"
 
-    def contains(self, other: Area) -> bool:
-        """Return whether every byte of `other` is certainly one of this area."""
-        if self.first > other.first or self.last < other.last or self.low > other.low or self.high < other.high:
-            return False
-        if not self.shape.steps:
-            return True
-        return self.low == other.low and self.high == other.high and self.shape == other.shape
-
 
 def overlap(a: Area, b: Area) -> bool:
-    """Return whether two areas may share a byte; False is certain.
+    """Return whether two areas may share a byte; False is certain."""
+    if a.low >= b.high or b.low >= a.high or a.first >= b.last or b.first >= a.last:
+        return False
+    return not lie_apart(a.shape, b.shape, b.low - a.low)
+
+
+def lie_apart(a: Shape, b: Shape, distance: int) -> bool:
+    """Return whether two patterns certainly share no byte though their ranges do; `distance` is from a's to b's.
 
     Patterns are compared modulo each of their steps: where the parts inside one step lie apart, the areas do.
     """
-    if a.low >= b.high or b.low >= a.high or a.first >= b.last or b.first >= a.last:
-        return False
-    for step, inner_a, inner_b in _common_steps(a.shape, b.shape):
-        distance = (b.low - a.low) % step
-        if distance >= inner_a and step - distance >= inner_b:
-            return False
-    return True
+    for step, inner_a, inner_b in _common_steps(a, b):
+        place = distance % step
+        if place >= inner_a and step - place >= inner_b:
+            return True
+    return False
 
 
 @lru_cache(maxsize=1 << 14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from formats.dtypes import Dtype
 from formats.isa import CoreBarrier, SendReceive
@@ -36,14 +37,19 @@ class Barriers:
         self, trace: Trace, streams: Streams, peer: Peer, tiles: Tiles, written: frozenset[int], access: Access
     ) -> None:
         self._streams, self._peer, self._tiles, self._access = streams, peer, tiles, access
-        self._shared = [
-            View(one, Dtype.UINT8, 0, 1, 0, ((1, one.nbytes),))
-            for one in trace.allocations
-            if one.space is Space.HBM and one.kind != "private" and one.id in written
-        ]
+        self._trace, self._written = trace, written
         self._exchanges = self._barriers = 0
         self._sent = self._received = -1
         self._last: tuple[int, int] | None = None
+
+    @cached_property
+    def _shared(self) -> list[View]:
+        """Return the whole of each tensor that both cores see and one of them writes."""
+        return [
+            View(one, Dtype.UINT8, 0, 1, 0, ((1, one.nbytes),))
+            for one in self._trace.allocations
+            if one.space is Space.HBM and one.kind != "private" and one.id in self._written
+        ]
 
     def barrier(self, op: BarrierOp, name: str) -> None:
         """Append a barrier with the other core: accesses to shared memory stay on their side of it."""

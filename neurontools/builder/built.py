@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
-
-import numpy as np
 
 from formats.errors import UnsupportedError
 from formats.isa import EXTENSION_OPCODE
@@ -28,7 +26,7 @@ from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
 from neurontools.builder.trace import SendRecvOp, Space, Trace, View
 from neurontools.builder.trace_facts import facts_of, with_shared
-from neurontools.builder.variables import Variables, common_tensors, shared_names
+from neurontools.builder.variables import Variables, common_tensors, shared_names, tensors_of
 
 __all__ = ["BuiltNeff", "build"]
 
@@ -77,10 +75,14 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
     target = traces[0].target
     chip = chip_of(target)
     writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
-    names = shared_names(traces)
+    tensors = [tensors_of(trace) for trace in traces]
+    names = shared_names(traces, tensors)
     placed = [place_tiles(trace, chip) for trace in traces]
+    # a program that was changed so that it fits has allocations of its own
+    tensors = [one if now is trace else tensors_of(now)
+               for trace, one, (now, _) in zip(traces, tensors, placed, strict=True)]  # fmt: skip
     traces, tiles = [trace for trace, _ in placed], [one for _, one in placed]
-    facts = with_shared([facts_of(trace) for trace in traces], common_tensors(traces))
+    facts = with_shared([facts_of(trace) for trace in traces], common_tensors(tensors))
     landings = [one.landings for one in facts]
     _check_exchanges(traces, landings)
     cores = []
@@ -88,14 +90,16 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
     for index, trace in enumerate(traces):
         part = writer.subgraph(index)
         used = facts[index].used
-        variables = Variables(trace, names[index], part, table=bool(chip.direct), used=used)
+        variables = Variables(trace, tensors[index], names[index], part, table=bool(chip.direct), used=used)
         other = len(traces) - 1 - index
         program = Program(trace, chip, part, variables, tiles[index],
                           facts[index], Peer(tiles[other], landings[other]))  # fmt: skip
         cores.append(_core_report(program, variables))
         # What only somebody who looks wants to know is written for him then.
         accesses = program.accesses
-        writer.member(f"{part.name}/tiles.json", partial(tile_map, tiles[index], accesses.pcs, accesses.sharing.losses))
+        writer.member(
+            f"{part.name}/tiles.json", partial(tile_map, tiles[index], accesses.uses, accesses.sharing.losses)
+        )
         fresh = fresh_map(trace, tiles[index], names[index], used)
         if fresh is not None:
             writer.member(f"{part.name}/fresh.json", fresh)
@@ -182,21 +186,33 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
 
 def _ours(stream: bytearray) -> bool:
     """Return whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
-    opcodes = set(stream[::WORD])
+    opcodes = stream[::WORD]
     if EXTENSION_OPCODE in opcodes:
         return True
-    for opcode in opcodes:
-        cls = BY_OPCODE[opcode]
-        if cls is None:
+    for opcode in set(opcodes):
+        if BY_OPCODE[opcode] is None:
             return True
-        if not cls.OURS_MASK and not cls.OURS_CODES:
-            continue
-        words = np.frombuffer(stream, np.uint8).reshape(-1, WORD)
-        mine = words[words[:, 0] == opcode]
-        mask = np.frombuffer(cls.OURS_MASK.to_bytes(WORD, "little"), np.uint8)
-        if (mine & mask).any() or any((mine[:, offset] >= limit).any() for offset, limit in cls.OURS_CODES):
-            return True
+        for offset, codes in _codes_of_ours(opcode):
+            column = stream[offset::WORD]
+            # first of all words together: nearly always there is no such code in any
+            if len(column.translate(None, codes)) < len(column) and any(
+                code in codes for one, code in zip(opcodes, column, strict=True) if one == opcode
+            ):
+                return True
     return False
+
+
+@cache
+def _codes_of_ours(opcode: int) -> tuple[tuple[int, bytes], ...]:
+    """Return the places of a word whose bytes tell that it is ours, each with those that do."""
+    cls = BY_OPCODE[opcode]
+    if cls is None:
+        return ()
+    masks = enumerate(cls.OURS_MASK.to_bytes(WORD, "little"))
+    return (
+        *((offset, bytes([code for code in range(256) if code & mask])) for offset, mask in masks if mask),
+        *((offset, bytes(range(limit, 256))) for offset, limit in cls.OURS_CODES),
+    )
 
 
 def _core_report(program: Program, variables: Variables) -> CoreReport:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from formats.errors import UnsupportedError
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_ENGINES, PSUM_BANK_BYTES, PSUM_BYTES, SBUF_BYTES, SBUF_TAKEN
@@ -33,7 +35,12 @@ class QueueFacts(NamedTuple):
     @property
     def semaphores(self) -> tuple[int, ...]:
         """Return the queue's semaphores, one per ring."""
-        return tuple(range(self.first_semaphore, self.first_semaphore + DMA_ENGINES))
+        return _rings_from(self.first_semaphore)
+
+
+@cache
+def _rings_from(first: int) -> tuple[int, ...]:
+    return tuple(range(first, first + DMA_ENGINES))
 
 
 # what def.json of gen3 gives `qPoolDynamic` of each partition, from byte 0 (formats.md 3.5)

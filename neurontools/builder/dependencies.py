@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from formats.isa import EngineState, ReduceCommand
 from formats.regions import Shape, shape_of
-from neurontools.builder.areas import Area
-from neurontools.builder.hazards import Needs, Region
+from neurontools.builder.hazards import Needs, Region, record_of
 from neurontools.builder.indirect import whole
 from neurontools.builder.trace import (
     ComputeOp,
@@ -79,15 +78,15 @@ def predecessors(trace: Trace) -> list[tuple[int, ...]]:
             partition, byte = allocation.address or (0, 0)
             owner: object = allocation.id if allocation.address is None else allocation.space
             if allocation.space is Space.HBM:
-                area = Area(0, 1, view.offset, shape)
+                first, partitions, byte = 0, 1, 0
             else:
-                first = partition + view.partition
-                area = Area(first, first + view.partitions, byte + view.offset, shape)
+                first, partitions = partition + view.partition, view.partitions
             region = regions.get(owner)
             if region is None:
                 region = regions[owner] = Region()
             # Each operation is an actor of its own: none is implied by another that merely came later.
-            region.access(area, write, number, number, needs)
+            record = record_of(first, first + partitions, byte + view.offset, shape, write, number, number)
+            region.access(record, needs)
         before = {*needs.data, *needs.order, *trace.after.get(number, ())}
         engine = hidden_state(op)
         if engine is not None:

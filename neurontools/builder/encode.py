@@ -20,8 +20,7 @@ from formats.isa import (
 from formats.isa.field import Immediate
 from formats.isa.operand import Pattern, Pointer
 from formats.named_tuple import NamedTuple
-from formats.regions import shape_of
-from neurontools.builder.areas import Access
+from neurontools.builder.areas import Access, access_to
 from neurontools.builder.dims import Dims, Limit, Piece, common, elements, merge, split
 from neurontools.builder.errors import BuildError
 from neurontools.builder.templates import Spot, Template, keep
@@ -114,8 +113,8 @@ class Encoder:
         values = fields.values()
         # Types too, since 1 and 1.0 are equal and their bits are not.
         parts: list[object] = [op.instruction, op.engine, *fields, *operands, *values, *map(type, values)]
-        for _, dtype, _, partitions, _, dims in operands.values():
-            parts += dtype, partitions, dims
+        for view in operands.values():
+            parts += view[1::2]  # type, partitions, dims
         if 0.0 in values:  # the two zeros are equal as well
             parts += [value.hex() for value in values if isinstance(value, float)]
         key = tuple(parts)
@@ -137,12 +136,18 @@ class Encoder:
 def _plan_of(op: ComputeOp, functions: dict[str, int]) -> Plan:
     if op.engine not in op.instruction.ENGINES:
         raise refuse(op, f"does not run on {op.engine}")
-    shapes = [shape_of(view.dims, view.dtype.size) for view in op.operands.values()]
+    views = list(op.operands.values())
     roles = [op.instruction.OPERANDS[name].role for name in op.operands if name in op.instruction.OPERANDS]
     return Plan(
         tuple(_templates(op, functions)),
-        tuple(Access(number, shapes[number], False) for number, role in enumerate(roles) if role != "write")
-        + tuple(Access(number, shapes[number], True) for number, role in enumerate(roles) if role != "read"),
+        tuple(
+            [
+                access_to(number, views[number].dims, views[number].dtype.size, write)
+                for write in (False, True)
+                for number, role in enumerate(roles)
+                if role != ("read" if write else "write")
+            ]
+        ),
         tuple(number for number, role in enumerate(roles) if role != "read"),
     )
 
@@ -163,7 +168,7 @@ def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:
             if elements(view.dims) != 1:
                 raise refuse(op, f"operand {name} has {elements(view.dims)} values per partition, needs one")
             values[name] = 0
-            pointers.append(Spot(operand.offset, numbers[name], 0))
+            pointers.append((operand.offset, numbers[name], 0))
         else:
             patterns.append((operand, view))
     _fields(op, cls, values, functions)
@@ -171,13 +176,13 @@ def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:
         spots = list(pointers)
         for (operand, view), offset, dims in zip(patterns, piece.offsets, piece.dims, strict=True):
             values[operand.name] = pad(0, dims, operand.limit.dims, 1)
-            spots.append(Spot(operand.offset, numbers[operand.name], offset * view.dtype.size))
+            spots.append((operand.offset, numbers[operand.name], offset * view.dtype.size))
         if cls is Memset:
             values["count"] = elements(piece.dims[0])
         # only the first word of several may reset the accumulators
         elif number == 1 and values.get("reduce_command") == ReduceCommand.RESET_REDUCE:
             values["reduce_command"] = ReduceCommand.REDUCE
-        yield Template(cls(**values).raw, tuple(spots))
+        yield cls(**values).raw, tuple(spots)
 
 
 def _describe(op: ComputeOp, operand: _Operand, view: View, values: dict[str, Any]) -> None:

@@ -6,12 +6,33 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count, product
+from typing import Any
 
 from formats.named_tuple import NamedTuple
 from formats.regions import Shape
-from neurontools.builder.areas import Area, overlap, repeated
+from neurontools.builder.areas import Way, lie_apart, repeated, step_of
 
-__all__ = ["Memory", "Needs", "Region"]
+__all__ = ["Memory", "Needs", "Record", "Region", "record_of"]
+
+Record = list[Any]
+"""An access: what it touches, low, high, first and last of `builder.areas.Area`, its shape and the step of that.
+
+Then whether it writes, by which actor, as which unit of that, how a transfer walks its bytes and is cut into
+descriptors, None for words and for transfers of which that is not known; whether a later one stands for it, and the
+last look that found it.
+
+One is made for every operand of every operation and asked of hundreds of neighbours: a list is made in a third of the
+time of an object and taken apart at once.
+"""
+_LOW, _HIGH, _SHAPE, _DEAD, _STAMP = 0, 1, 4, 10, 11
+
+
+def record_of(first: int, last: int, start: int, shape: Shape, write: bool, actor: int, unit: int,
+              way: Way | None = None) -> Record:  # fmt: skip
+    """Return an access to partitions `first` to `last` - 1, from the byte of the first element on."""
+    low = start + shape.shift
+    return [low, low + shape.reach, first, last, shape, step_of(shape), write, actor, unit, way, False, 0]
+
 
 _FLAT = 100  # records that one list holds before they are filed in cells
 
@@ -26,6 +47,14 @@ class Needs:
     def __init__(self) -> None:
         self.data: dict[int, int] = {}
         self.order: dict[int, int] = {}
+
+    def clear(self) -> Needs:
+        """Forget all of it for the next word, and return this: every operation has some."""
+        if self.data:
+            self.data.clear()
+        if self.order:
+            self.order.clear()
+        return self
 
 
 class _Grid(NamedTuple):
@@ -62,7 +91,7 @@ class _Grid(NamedTuple):
         return {*range(place >> shift, (step - 1 >> shift) + 1), *range((behind - step - 1 >> shift) + 1)}
 
 
-_Cells = dict[tuple[int, int], list[Area]]
+_Cells = dict[tuple[int, int], list[Record]]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -93,86 +122,90 @@ class Region:
 
     def __init__(self, low: int = -1, high: int = 1 << 62) -> None:
         self.low, self.high = low, high
-        self.records: list[Area] = []
+        self.records: list[Record] = []
         self.grids: dict[_Grid, _Cells] | None = None
 
-    def access(self, area: Area, write: bool, actor: int, unit: int, needs: Needs) -> None:
-        """Add to `needs` what the access must wait for, and keep its area for those to come."""
+    def access(self, record: Record, needs: Needs) -> None:
+        """Add to `needs` what the access must wait for, and keep it for those to come."""
         # The innermost loop of the builder: everything it asks for is in locals, and the cheap questions come first.
-        low, high, first, last, plain = area.low, area.high, area.first, area.last, area.plain
-        found = self.records if self.grids is None else self._near(low, high, area.shape)
+        low, high, first, last, shape, step, write, actor, unit, way, _, _ = record
+        found = self.records if self.grids is None else self._near(low, high, shape)
+        if not found and self.grids is None:
+            found.append(record)
+            return
         into = needs.order if write else needs.data
         kept = []
         for other in found:
-            its = other.actor
-            its_write = other.write
+            its_low, its_high, its_first, its_last, its_shape, its_step, its_write, its, its_unit, its_way, dead, _ = (
+                other
+            )
             if (
-                not (write or its_write or its == actor)
-                or other.low >= high
-                or low >= other.high
-                or other.first >= last
-                or first >= other.last
+                its_low >= high
+                or low >= its_high
+                or its_first >= last
+                or first >= its_last
+                or not (write or its_write or its == actor)
             ):
                 kept.append(other)
                 continue
-            if other.dead:
+            if dead:
                 continue
-            strictly = low <= other.low and high >= other.high and first <= other.first and last >= other.last
-            if strictly and plain:
-                whole = True
-            elif plain and other.plain:
+            if its_shape is shape and its_low == low and its_first == first and its_last == last:
+                whole = strictly = True  # as most: what is read is what was written
+            elif not step and not its_step:
+                covers = first <= its_first and last >= its_last
+                strictly = covers and low <= its_low and high >= its_high
                 # Nobody accesses what lies outside the region, so that it counts as covered.
                 whole = strictly or (
-                    first <= other.first
-                    and last >= other.last
-                    and (low <= other.low or low <= self.low)
-                    and (high >= other.high or high >= self.high)
+                    covers and (low <= its_low or low <= self.low) and (high >= its_high or high >= self.high)
                 )
             else:
-                step = area.step
-                if step and step == other.step:
+                strictly = low <= its_low and high >= its_high and first <= its_first and last >= its_last
+                if step > 0 and step == its_step:
                     # Columns of one row-major tensor: apart where their places in the row are.
-                    distance = (other.low - low) % step
-                    if distance >= area.shape.run and step - distance >= other.shape.run:
+                    distance = (its_low - low) % step
+                    if distance >= shape.run and step - distance >= its_shape.run:
                         kept.append(other)
                         continue
-                whole = strictly = strictly and area.contains(other)
+                if step:
+                    strictly = strictly and low == its_low and high == its_high and shape == its_shape
+                whole = strictly
                 # the cheap answer first: what is covered overlaps
-                if not whole and not overlap(area, other):
+                if not whole and lie_apart(shape, its_shape, its_low - low):
                     kept.append(other)
                     continue
             if its != actor:
-                if its_write or write:
-                    its_unit = other.unit
-                    if its not in into or into[its] < its_unit:
-                        into[its] = its_unit
-            elif (its_write or write) and not (write and area.way is not None and _in_ring(area, other)):
-                its_unit = other.unit
-                if its_unit != unit and (its not in into or into[its] < its_unit):
+                if (its_write or write) and (its not in into or into[its] < its_unit):
                     into[its] = its_unit
+            # Two transfers of one queue that bring each byte through the same ring stay in order: rings of different
+            # DMA engines do not wait for one another. Source: hardware.md 4.1.
+            elif (
+                (its_write or write)
+                and its_unit != unit
+                and not (write and way is not None and way == its_way and low == its_low and first == its_first)
+                and (its not in into or into[its] < its_unit)
+            ):
+                into[its] = its_unit
             # What this access covers has nothing more to say: whoever follows has to wait for this one anyway. Reads of
             # one queue that are cut differently are on different DMA engines: a later write may be in order with one.
-            if whole and (write or (not its_write and (its != actor or area.way == other.way))):
-                other.dead = strictly
+            if whole and (write or (not its_write and (its != actor or way == its_way))):
+                other[_DEAD] = strictly
             else:
                 kept.append(other)
-        area.actor = actor
-        area.unit = unit
-        area.write = write
         if self.grids is not None:
-            self._file(area, self.grids)
+            self._file(record, self.grids)
             return
-        kept.append(area)
+        kept.append(record)
         self.records = kept
         if len(kept) > _FLAT:
             self.adopt(())
 
-    def within(self, low: int, high: int) -> list[Area]:
+    def within(self, low: int, high: int) -> list[Record]:
         """Return the accesses that touch bytes `low` to `high` - 1."""
         found = self.records if self.grids is None else self._near(low, high, Shape(0, high - low, high - low, ()))
-        return [one for one in found if not one.dead and one.low < high and one.high > low]
+        return [one for one in found if not one[_DEAD] and one[_LOW] < high and one[_HIGH] > low]
 
-    def adopt(self, records: Sequence[Area]) -> None:
+    def adopt(self, records: Sequence[Record]) -> None:
         """Take over accesses to the same bytes, from regions that had them before."""
         if self.grids is None:
             self.records += records
@@ -183,23 +216,24 @@ class Region:
         for record in records:
             self._file(record, self.grids)
 
-    def _file(self, area: Area, grids: dict[_Grid, _Cells]) -> None:
-        area.stamp = 0
-        grid = _grid_of(area.shape)
+    def _file(self, record: Record, grids: dict[_Grid, _Cells]) -> None:
+        record[_STAMP] = 0
+        low, shape = record[_LOW], record[_SHAPE]
+        grid = _grid_of(shape)
         cells = grids.get(grid)
         if cells is None:
             cells = grids[grid] = {}
-        for key in grid.cells(area.low, area.high, _repeated(area.shape, grid.step)):
+        for key in grid.cells(low, record[_HIGH], _repeated(shape, grid.step)):
             cell = cells.get(key)
             if cell is None:
-                cells[key] = [area]
+                cells[key] = [record]
             else:
-                cell.append(area)
+                cell.append(record)
 
-    def _near(self, low: int, high: int, shape: Shape) -> list[Area]:
+    def _near(self, low: int, high: int, shape: Shape) -> list[Record]:
         """Return the records of every cell that the bytes touch, each once."""
         stamp = next(_stamps)
-        found: list[Area] = []
+        found: list[Record] = []
         for grid, cells in (self.grids or {}).items():
             inside = _repeated(shape, grid.step)
             few = grid.most(low, high, inside) < len(cells)
@@ -209,24 +243,16 @@ class Region:
                     continue
                 dead = False
                 for record in cell:
-                    if record.dead:
+                    if record[_DEAD]:
                         dead = True
-                    elif record.stamp != stamp:
-                        record.stamp = stamp
+                    elif record[_STAMP] != stamp:
+                        record[_STAMP] = stamp
                         found.append(record)
                 if dead:
-                    cell[:] = [record for record in cell if not record.dead]
+                    cell[:] = [record for record in cell if not record[_DEAD]]
                     if not cell:
                         del cells[key]
         return found
-
-
-def _in_ring(area: Area, other: Area) -> bool:
-    """Return whether two transfers of one queue bring each byte through the same ring, which keeps their order.
-
-    Rings of different DMA engines do not wait for one another. Source: hardware.md 4.1.
-    """
-    return area.way == other.way and area.low == other.low and area.first == other.first
 
 
 class Memory:
@@ -237,37 +263,52 @@ class Memory:
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._pieces: list[tuple[int, int, Region]] = []  # disjoint, ascending
+        self._pieces: dict[int, tuple[int, Region]] = {}  # by first byte: the one behind the last, and whose they are
+        self._end = 0  # the byte behind all that have an owner
 
-    def claim(self, low: int, high: int, region: Region) -> None:
+    def claim(self, low: int, high: int) -> Region:
+        """Give bytes `low` to `high` - 1 to a new owner; return its region."""
+        piece = self._pieces.get(low)
+        if piece is not None and piece[0] == high:
+            region = piece[1]
+            # All of one owner's bytes, as tiles of one size take them over: its accesses are what the new one inherits.
+            if region.low == low and region.high == high and region.grids is None:
+                return region
+        region = Region(low, high)
+        self.give(low, high, region)
+        return region
+
+    def give(self, low: int, high: int, region: Region) -> None:
         """Give bytes `low` to `high` - 1 to a region."""
-        begin = bisect_right(self._starts, low)
-        if begin and self._pieces[begin - 1][1] > low:
-            begin -= 1
-            start, stop, owner = self._pieces[begin]
-            if start == low and stop == high:  # all of one owner's bytes, as tiles of one size take them over
-                self._pieces[begin] = (low, high, region)
-                if owner is not region:
-                    region.adopt(owner.within(low, high))
-                return
-        end = bisect_left(self._starts, high)
-        replaced = self._pieces[begin:end]
-        if not replaced:
-            self._pieces.insert(begin, (low, high, region))
-            self._starts.insert(begin, low)
+        starts, pieces = self._starts, self._pieces
+        if low >= self._end:
+            starts.append(low)
+            pieces[low] = high, region
+            self._end = high
             return
-        inherited: list[Area] = []
+        self._end = max(self._end, high)
+        begin = bisect_right(starts, low)
+        if begin and pieces[starts[begin - 1]][0] > low:
+            begin -= 1
+        end = bisect_left(starts, high)
+        replaced = [(start, *pieces.pop(start)) for start in starts[begin:end]]
+        inherited: list[Record] = []
         owners: list[Region] = []
         for _, _, owner in replaced:
             if owner is not region and owner not in owners:
                 owners.append(owner)
                 inherited += owner.within(low, high)
-        pieces = [(low, high, region)]
-        first, last = replaced[0], replaced[-1]
-        if first[0] < low:
-            pieces.insert(0, (first[0], low, first[2]))
-        if last[1] > high:
-            pieces.append((high, last[1], last[2]))
-        self._pieces[begin:end] = pieces
-        self._starts[begin:end] = [piece[0] for piece in pieces]
-        region.adopt(inherited)
+        kept = [low]
+        pieces[low] = high, region
+        if replaced:
+            start, _, owner = replaced[0]
+            if start < low:
+                pieces[start] = low, owner
+                kept.insert(0, start)
+            _, stop, owner = replaced[-1]
+            if stop > high:
+                pieces[high] = stop, owner
+                kept.append(high)
+        starts[begin:end] = kept
+        if inherited:
+            region.adopt(inherited)

@@ -5,20 +5,26 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from formats.isa import DmaIndirect, DmaPattern
 from formats.neff.transfers import Descriptor, Source
 from neurontools.builder.dims import Dims, Limit, common, elements, merge, split
 from neurontools.builder.encode import Place, limit_of, pad, refuse
-from neurontools.builder.trace import DmaComputeOp, IndirectDmaOp, View
-from neurontools.builder.transfers import DESCRIPTOR, MOST_DESCRIPTORS, Side, byte_dims, dtype_name
+from neurontools.builder.templates import keep, put_address
+from neurontools.builder.trace import DmaComputeOp, IndirectDmaOp, Space, View
+from neurontools.builder.transfers import DESCRIPTOR, MOST_DESCRIPTORS, Direct, Side, byte_dims, dtype_name
 
 __all__ = ["combined", "indirect_words", "whole"]
 
+_HBM = Space.HBM
 _SRC, _DST = DmaIndirect.FIELDS["src"].offset, DmaIndirect.FIELDS["dst"].offset
+_AT = DmaIndirect.OPERANDS["index"].offset
+_put_side = struct.Struct("<II").pack_into
 _STEPS = -(1 << 31), (1 << 31) - 1
 _ROW = Limit(4, (1 << 31) - 1, *_STEPS)
 _INDEX = limit_of(DmaIndirect.OPERANDS["index"])  # type: ignore[arg-type]
+_encoded: dict[Any, list[Direct]] = {}  # by all of a copy but its addresses
 
 
 def whole(view: View) -> View:
@@ -33,6 +39,28 @@ def indirect_words(op: IndirectDmaOp, src: Side, dst: Side, index: Place) -> lis
 
     Raises BuildError, with the kernel line, for sides that cannot be paired.
     """
+    one, other, at = op.src, op.dst, op.index
+    key = (
+        op.scatter, op.skip, op.accumulate, op.rows, op.step, op.order, one.allocation.space is _HBM, one.dtype,
+        one.partitions, one.dims, other.allocation.space is _HBM, other.dtype, other.partitions, other.dims, at.dtype,
+        at.partitions, at.dims,
+    )  # fmt: skip
+    known = _encoded.get(key)
+    if known is None:
+        known = _templates(op)
+        keep(_encoded, key, known)
+    words = []
+    for raw, src_delta, dst_delta in known:
+        word = bytearray(raw)
+        put_address(word, _AT, index.of(at))
+        _put_side(word, _SRC, src.offset + src_delta, src.code)
+        _put_side(word, _DST, dst.offset + dst_delta, dst.code)
+        words.append(word)
+    return words
+
+
+def _templates(op: IndirectDmaOp) -> list[Direct]:
+    """Return the words of an indirect copy without addresses, for every copy of its shape."""
     sides = [byte_dims(op.src), byte_dims(op.dst)]
     moving, fixed = (1, 0) if op.scatter else (0, 1)
     if op.order is not None:
@@ -51,31 +79,26 @@ def indirect_words(op: IndirectDmaOp, src: Side, dst: Side, index: Place) -> lis
         run = source[-1][1]
         source, target = source[:-1], target[:-1]
     pieces = split((source or ((1, 1),), target or ((1, 1),)), [_ROW, _ROW])
-    address, steps, counts = pad(index.of(op.index), merge(op.index.dims), _INDEX.dims, 1)
     words = []
     for piece in pieces:
-        word = bytearray(
-            DmaIndirect(
-                src_dtype=op.src.dtype,
-                dst_dtype=op.dst.dtype,
-                index_dtype=op.index.dtype,
-                channels=op.index.partitions,
-                scatter=op.scatter,
-                skip=op.skip,
-                accumulate=op.accumulate,
-                rows=max(op.rows, 1),
-                index_step=op.step,
-                row_step=row_step,
-                src_element_size=run * sizes[0],
-                dst_element_size=run * sizes[1],
-                index=(address, steps, counts),
-                src_pattern=_pattern(piece.dims[0]),
-                dst_pattern=_pattern(piece.dims[1]),
-            ).raw
+        word = DmaIndirect(
+            src_dtype=op.src.dtype,
+            dst_dtype=op.dst.dtype,
+            index_dtype=op.index.dtype,
+            channels=op.index.partitions,
+            scatter=op.scatter,
+            skip=op.skip,
+            accumulate=op.accumulate,
+            rows=max(op.rows, 1),
+            index_step=op.step,
+            row_step=row_step,
+            src_element_size=run * sizes[0],
+            dst_element_size=run * sizes[1],
+            index=pad(0, merge(op.index.dims), _INDEX.dims, 1),
+            src_pattern=_pattern(piece.dims[0]),
+            dst_pattern=_pattern(piece.dims[1]),
         )
-        struct.pack_into("<II", word, _SRC, src.offset + piece.offsets[0], src.code)
-        struct.pack_into("<II", word, _DST, dst.offset + piece.offsets[1], dst.code)
-        words.append(word)
+        words.append(Direct(word.raw, piece.offsets[0], piece.offsets[1]))
     return words
 
 

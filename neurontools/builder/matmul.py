@@ -12,8 +12,7 @@ from formats.dtypes import Dtype
 from formats.isa import Fp32Pass, LoadWeights, MatMul, TransposeMode
 from formats.isa.pe import FIRST_OF_GROUP, LAST_OF_GROUP
 from formats.named_tuple import NamedTuple
-from formats.regions import shape_of
-from neurontools.builder.areas import Access
+from neurontools.builder.areas import Access, access_to
 from neurontools.builder.chip import Chip
 from neurontools.builder.dims import common, elements, merge, split
 from neurontools.builder.encode import limit_of, pad, refuse
@@ -61,8 +60,8 @@ class MatmulEncoder:
         """
         left, right, out = op.stationary, op.moving, op.dst
         key = (
-            first, op.is_transpose, op.accumulate, left.dtype, left.partitions, left.dims, right.dtype,
-            right.partitions, right.dims, out.dtype, out.partitions, out.dims,
+            first, op.is_transpose, op.accumulate,
+            left[1::2], right[1::2], out[1::2],  # type, partitions, dims of each
         )  # fmt: skip
         known = self._known.get(key)
         if known is None:
@@ -71,7 +70,7 @@ class MatmulEncoder:
                 self._known[key] = known
         if known is None:
             pairs, per_piece = _pairs(op, self.chip, first)
-            loads, *rest = (Access(number, shape_of(view.dims, view.dtype.size), view is out)
+            loads, *rest = (access_to(number, view.dims, view.dtype.size, view is out)
                             for number, view in enumerate((left, right, out)))  # fmt: skip
             known = self._known[key] = Passes(tuple(pairs), per_piece, (loads,), tuple(rest))
             keep(_encoded, (self.chip.transpose_mode, key), known)
@@ -82,7 +81,7 @@ def backwards(view: View) -> tuple[Spot, tuple[int, tuple[int, ...], tuple[int, 
     """Return the pattern that streams the stationary columns backwards, as the array wants. Source: isa.md 7, 11."""
     dims = merge(view.dims)
     last = sum(step * (count - 1) for step, count in dims)
-    spot = Spot(LoadWeights.FIELDS["src"].offset, 0, last * view.dtype.size)
+    spot = (LoadWeights.FIELDS["src"].offset, 0, last * view.dtype.size)
     columns = elements(dims)
     if len(dims) == 1 and dims[0][0] == 1 and view.dtype.size == 2 and columns > _BLOCK and columns % _BLOCK == 0:
         return spot, (0, (-1, 0, -_BLOCK), (_BLOCK, 1, columns // _BLOCK))
@@ -116,11 +115,11 @@ def _pairs(op: MatmulOp, chip: Chip, first: bool) -> tuple[list[tuple[Template, 
         halves = [(Fp32Pass.LOW, moving_pass), (Fp32Pass.HIGH, moving_pass)]
     shape: dict[str, Any] = {"transpose_mode": mode, "rows": stationary.partitions, "cols": columns}
     spot, pattern = backwards(stationary)
-    pairs = []
+    pairs: list[tuple[Template, Template]] = []
     for piece in split(shared, [_MOVING, _MOVING]):
         spots = (
-            Spot(_SRC, 1, piece.offsets[0] * moving.dtype.size),
-            Spot(_DST, 2, piece.offsets[1] * dst.dtype.size),
+            (_SRC, 1, piece.offsets[0] * moving.dtype.size),
+            (_DST, 2, piece.offsets[1] * dst.dtype.size),
         )
         source, target = (pad(0, dims, _MOVING.dims, 0) for dims in piece.dims)
         for number, (weight_pass, moving_pass) in enumerate(halves):
@@ -128,7 +127,7 @@ def _pairs(op: MatmulOp, chip: Chip, first: bool) -> tuple[list[tuple[Template, 
             flags = FIRST_OF_GROUP if first and number == 0 else 0
             matmul = MatMul(src=source, dst=target, dtype=moving.dtype, fp32_mode=moving_pass, acc_flags=flags,
                             dst_dtype=dst_dtype, **shape)  # fmt: skip
-            pairs.append((Template(weights.raw, (spot,)), Template(matmul.raw, spots)))
+            pairs.append(((weights.raw, (spot,)), (matmul.raw, spots)))
     return pairs, len(halves)
 
 

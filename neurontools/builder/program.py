@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -11,10 +12,10 @@ from formats.errors import FormatError
 from formats.isa import ActTableLoad, DmaIndirect, IndirectWrite, Memset, PseudoDmaTrigger, RegisterLoad
 from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
-from neurontools.builder.accesses import Accesses
+from neurontools.builder.accesses import Accesses, packed_use
 from neurontools.builder.activation_sets import ActivationPlan, plan_activation
 from neurontools.builder.barriers import Barriers, Peer
-from neurontools.builder.chip import COLLECTIVE, INDIRECT, Chip, QueueFacts
+from neurontools.builder.chip import COLLECTIVE, INDIRECT, Chip
 from neurontools.builder.collectives import collective_word
 from neurontools.builder.encode import Encoder, Plan, refuse
 from neurontools.builder.hazards import Needs
@@ -46,10 +47,21 @@ from neurontools.builder.variables import Variables
 
 __all__ = ["Program"]
 
-_PSUM = Space.PSUM
+_HBM, _PSUM = Space.HBM, Space.PSUM
 _LAST = attrgetter("last")
+_WORDS = 1 << 10  # of a kind without operands that a process keeps
 _CLEARS = "DVE"  # the engine that zeroes PSUM
 _INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset
+
+
+@lru_cache(maxsize=_WORDS)
+def _table_load(table: int) -> bytes:
+    return ActTableLoad(table_select=table).raw
+
+
+@lru_cache(maxsize=_WORDS)
+def _trigger(queue: str, block: int) -> bytes:
+    return PseudoDmaTrigger(queue=queue, block_id=block).raw
 
 
 class Program:
@@ -76,11 +88,13 @@ class Program:
         self._encoder = Encoder(self.activation.codes)
         self._matmuls = MatmulEncoder(chip)
         self._psum = PsumLife(self.streams.of["PE"].raw)
+        self._uses: dict[tuple[str, bool], QueueUse] = {}  # by engine, and whether descriptors are listed
         self._loaded: tuple[Any, ...] | None = None
+        self._needs, self._weight_needs = Needs(), Needs()  # of the operation at hand
         self._activations = 0
         self._turn = False
         self._loops: list[Loop] = []
-        self._number = 0
+        self._number = self._touched = 0  # the operation at hand, and how many tiles were touched before it
         self._through: dict[int, int] = {}  # actors of the streams of collectives
         self._scalar_idle = bool(chip.direct) and "Activation" not in facts.engines
         barriers = Barriers(trace, self.streams, peer, tiles, facts.written, self.accesses.access)
@@ -109,26 +123,20 @@ class Program:
         completed: dict[int, list[tuple[int, int]]] = {}
         ending = sorted(self.tiles.lives, key=_LAST, reverse=True)  # the next one at the end
         last = ending[-1].last if ending else -1
-        accesses = self.accesses
-        begin, rows, used = accesses.begin, accesses.rows, accesses.used
+        accesses, uses = self.accesses, self.accesses.uses
+        begin, tiles, rows, notes = accesses.begin, accesses.tiles, uses.rows, uses.notes
         sharing = accesses.sharing
         engines = tuple(streams.of.values())
-        for stream in engines:
-            stream.seen = stream.count
         for number, op in enumerate(self.trace.ops):
-            name = op.name or f"I-{number}"
-            visit = getattr(op.source, "visit", -1)  # as `visit_of` does
-            self._number = number
+            self._number, self._touched = number, len(rows)
             if accesses.next <= number:
                 begin(number)
-            counts: list[int] = []
             if after:
                 if number in after:
                     streams.after = [unit for one in sorted(after[number]) for unit in completed[one]]
-                if number in producers:
-                    counts = streams.counts()
+                counts = streams.counts() if number in producers else []
             try:
-                only = emitters[type(op)](op, name)
+                only = emitters[type(op)](op, op.name or f"I-{number}")
             except FormatError as error:
                 raise refuse(op, str(error)) from None
             if after and number in producers:
@@ -138,6 +146,7 @@ class Program:
                     for actor, count in enumerate(streams.counts())
                     if count > (counts[actor] if actor < len(counts) else 0)
                 ]
+            visit = getattr(op.source, "visit", -1)  # as `visit_of` does
             for stream in engines if only is None else (only,):
                 first, count = stream.seen, stream.count
                 if count != first:
@@ -146,15 +155,13 @@ class Program:
                     if not visits or visits[-1] != visit:
                         visits.append(first)
                         visits.append(visit)
-                    if rows:
-                        used(2 * stream.actor, first, count - 1)
+                    notes += packed_use(stream.actor, first, count - 1, self._touched, len(rows))
             if sharing.tiles and sharing.pending and only is not None:
                 sharing.settle(ENGINES[only.actor], only.count - 1)
-            rows.clear()
             while last == number:
                 tile = ending.pop().allocation
                 last = ending[-1].last if ending else -1
-                del accesses.tiles[tile.id]  # its bytes know what touched them until another tile takes them over
+                del tiles[tile.id]  # its bytes know what touched them until another tile takes them over
                 if tile.space is _PSUM:
                     self._psum.end(tile.id)
         for stream in engines:
@@ -166,7 +173,7 @@ class Program:
         if "function" in fields:  # of an activation, whose table may have to be loaded first
             table = self.activation.loads.get(self._activations)
             if table is not None:
-                self.streams.plain(op.engine, ActTableLoad(table_select=table).raw, (f"{name}-table", *op.source))
+                self.streams.plain(op.engine, _table_load(table), (f"{name}-table", *op.source))
             self._activations += 1
         if fields.get("accumulate", 1) is None:
             op = self._accumulating(op, name)
@@ -188,7 +195,7 @@ class Program:
         """Append the words of one operation: the first waits, the last signals. Return their stream."""
         streams = self.streams
         stream = streams.of[engine]
-        needs = Needs()
+        needs = self._needs.clear()
         views = tuple(op.operands.values())
         addresses = [0] * len(views)
         templates, accesses, writes = plan
@@ -222,7 +229,7 @@ class Program:
         stream = streams.of["PE"]
         actor, unit, raw = stream.actor, len(stream.ends), stream.raw
         # apart, so that LDWEIGHTS can run while the product still waits for its moving operand or its place in PSUM
-        weight_needs, needs = Needs(), Needs()
+        weight_needs, needs = self._weight_needs.clear(), self._needs.clear()
         views, addresses = (op.stationary, op.moving, op.dst), [0, 0, 0]
         operands(views, passes.weights, actor, unit, weight_needs, addresses)
         operands(views, passes.rest, actor, unit, needs, addresses)
@@ -236,10 +243,10 @@ class Program:
         words = []
         for number, (weights, matmul) in enumerate(passes.pairs):
             if not again:
-                place = streams.add(stream, weights.raw, origin, None if number else weight_needs)
+                place = streams.add(stream, weights[0], origin, None if number else weight_needs)
                 fill(raw, place, weights, addresses)
                 again = single
-            place = streams.add(stream, matmul.raw, origin, None if number else needs)
+            place = streams.add(stream, matmul[0], origin, None if number else needs)
             fill(raw, place, matmul, addresses)
             words.append(place)
         streams.complete(stream)
@@ -252,13 +259,14 @@ class Program:
             fill = ComputeOp(Memset, _CLEARS, {"dst": view}, {"value": 0.0}, source, name)
             self._run(fill, _CLEARS, self._encoder.encode(fill), f"{name}-clear")
 
-    def _queue_facts(self, op: DmaOp, listed: bool) -> QueueFacts:
+    def _use_of(self, op: DmaOp, engine: str, listed: bool) -> QueueUse:
+        """Return the queue of an engine for a transfer, opened by the first one that wants it."""
         owners = self.chip.listed if listed else self.chip.direct
-        engine = op.engine or self._choose(op)
         facts = owners.get(engine)
         if facts is None:
             raise refuse(op, f"has no queue on {engine}, only on {', '.join(owners)}")
-        return facts
+        found = self._uses[engine, listed] = self.streams.queue(facts)
+        return found
 
     def _choose(self, op: DmaOp | IndirectDmaOp) -> str:
         """Return the engine whose queue takes a transfer that the kernel leaves open.
@@ -266,7 +274,7 @@ class Program:
         Stores wait for results, so they go where no load stands behind them. Loads go to Sync, and in turn to Scalar
         where that computes nothing: two descriptor engines start transfers twice as often.
         """
-        if op.dst.allocation.space is Space.HBM:
+        if op.dst.allocation.space is _HBM:
             return "Pool"
         if self._scalar_idle:
             self._turn = not self._turn
@@ -274,25 +282,27 @@ class Program:
         return "SP"
 
     def _dma(self, op: DmaOp, name: str) -> Stream:
-        for view in (op.src, op.dst):
-            if view.allocation.space is Space.PSUM:
-                raise refuse(op, f"touches {view.allocation.name} in PSUM, which DMA does not reach")
+        source, target = op.src, op.dst
+        if source.allocation.space is _PSUM or target.allocation.space is _PSUM:
+            view = source if source.allocation.space is _PSUM else target
+            raise refuse(op, f"touches {view.allocation.name} in PSUM, which DMA does not reach")
         places, streams = self.places, self.streams
         how = self._transfers.encode(op)
-        src, dst = self.variables.side(op.src, places), self.variables.side(op.dst, places)
-        listed = how.direct is None
-        use = streams.queue(self._queue_facts(op, listed))
+        src, dst = self.variables.side(source, places), self.variables.side(target, places)
+        engine, listed = op.engine or self._choose(op), how.direct is None
+        use = self._uses.get((engine, listed)) or self._use_of(op, engine, listed)
         facts, actor = use.facts, use.actor
         stream = streams.of[facts.engine]
         # Units of a queue are its transfers; an operation's last stands for all, since they complete in order.
         count = 1 if how.direct is None else len(how.direct)
         unit = use.transfers + count - 1
-        needs = Needs()
-        self.accesses.touch(op.src, how.src, False, actor, unit, needs, how.src_way)
-        self.accesses.touch(op.dst, how.dst, True, actor, unit, needs, how.dst_way)
+        needs = self._needs.clear()
+        touch = self.accesses.touch
+        touch(source, how.src, False, actor, unit, needs, how.src_way)
+        touch(target, how.dst, True, actor, unit, needs, how.dst_way)
         origin = (name, *op.source)
         if how.direct is None:
-            word = PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw
+            word = _trigger(facts.name, use.blocks)
             self._block(use, descriptors(op, how.way, src, dst), name)
             streams.add(stream, word, origin, needs, actor)
             streams.clocks.unit(stream.actor, actor)
@@ -344,7 +354,7 @@ class Program:
         block = combined(op, sources, self.variables.side(op.dst, places))
         use = self.streams.queue(self.chip.listed["Pool"])
         facts = use.facts
-        word = PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw
+        word = _trigger(facts.name, use.blocks)
         self._block(use, block, name)
         needs = Needs()
         for view in op.srcs:
@@ -381,15 +391,15 @@ class Program:
     def _loop(self, op: LoopOp, name: str) -> None:
         """Begin a loop: a test on every engine, with the condition in a register."""
         clearing = self.streams.of[_CLEARS]
-        first, rows = clearing.count, self.accesses.rows
+        first, uses = clearing.count, self.accesses.uses
         # a product that overwrites in the first turn and adds in the others is one word: it adds, to zeros
         self._zero_sums(name)
         if clearing.count != first:
-            self.accesses.used(2 * clearing.actor, first, clearing.count - 1)
-        rows.clear()  # the loop does not touch those tiles itself
+            uses.notes += packed_use(clearing.actor, first, clearing.count - 1, self._touched, len(uses.rows))
+        self._touched = len(uses.rows)  # the loop does not touch those tiles itself
         table = self.activation.ahead.get(self._number)
         if table is not None:
-            self.streams.plain("Activation", ActTableLoad(table_select=table).raw, (f"{name}-table", *op.source))
+            self.streams.plain("Activation", _table_load(table), (f"{name}-table", *op.source))
         loop = open_loop(self.streams, name, op.source)
         self._loops.append(loop)
         self._loaded = None  # the turn before left other weights

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
-
-import numpy as np
+from itertools import accumulate, compress
 
 from formats.engines import ENGINES
 from formats.isa import EventSemaphore, Nop, OpcodeCC, SetOrderingMode, UpdateMode, WaitMode
@@ -32,6 +32,11 @@ _CONDITIONS = _FIRST, _SECOND = 4, 32
 _ENGINES = len(ENGINES)
 _GE, _INC = int(WaitMode.SEM_GE), int(UpdateMode.SEM_INC)
 _ANYWHERE: Origin = ("end", "", 0)
+# of a header: mode and index of its wait, and of its update none; the value waited for
+_pack_condition = struct.Struct("<II").pack_into
+_pack_signal = struct.Struct("<H").pack_into  # mode and index of its update
+_PROGRESS_WAITS = tuple([_GE | PROGRESS[engine] << 8 for engine in ENGINES])
+_PROGRESS_SIGNALS = tuple([_INC | PROGRESS[engine] << 8 for engine in ENGINES])
 
 
 class Stream:
@@ -43,12 +48,13 @@ class Stream:
 
     __slots__ = ("actor", "awaited", "conditions", "count", "ends", "last", "origins", "raw", "seen", "visits")
 
-    def __init__(self, actor: int) -> None:
+    def __init__(self, actor: int, prelude: bytes) -> None:
         self.actor = actor
-        self.raw = bytearray()
-        self.origins: list[Origin | None] = []
-        self.count = self.last = 0
-        self.seen = 0  # words when an operation last appended some
+        self.raw = bytearray(prelude)
+        self.count = len(prelude) // WORD
+        self.last = len(prelude) - WORD
+        self.origins: list[Origin | None] = [None] * self.count
+        self.seen = self.count  # words when an operation last appended some
         self.visits = array("q")
         self.conditions = array("q")  # place in `raw`, actor, unit
         self.ends = array("q")  # by unit of this engine: first byte of the word that completes it
@@ -94,19 +100,16 @@ class Streams:
 
     def __init__(self, chip: Chip) -> None:
         self.clocks = VectorClocks()
-        self.of: dict[str, Stream] = {engine: Stream(actor) for engine, actor in ENGINE.items()}
+        prelude = _ORDER + _MARKER if chip.marker else _ORDER
+        self.of: dict[str, Stream] = {engine: Stream(actor, prelude) for engine, actor in ENGINE.items()}
         self.queues: dict[str, QueueUse] = {}
         self.counted: dict[int, int] = {}  # actors of semaphores that rise by 16 per unit
         # Conditions, words that hold nothing else, and words in front of the program.
-        self.waits = self.wait_words = self.prelude = 0
+        self.waits = self.wait_words = 0
+        self.prelude = len(prelude) // WORD * len(self.of)
         self._by_actor = list(self.of.values())
         self._queue_of: dict[int, QueueUse] = {}
         self.after: list[tuple[int, int]] = []  # what the next word added waits for besides its own needs
-        for stream in self._by_actor:
-            stream.append(_ORDER)
-            if chip.marker:
-                stream.append(_MARKER)
-            self.prelude += stream.count
 
     def queue(self, facts: QueueFacts) -> QueueUse:
         """Return this program's use of a queue."""
@@ -133,7 +136,24 @@ class Streams:
         """
         if needs is None or not (needs.data or needs.order or self.after):
             return stream.append(raw, origin)
-        wanted = self._missing(stream.actor, needs, queue)
+        # The last unit of each actor that the word has to wait for and its engine does not know.
+        own = stream.actor
+        known = self.clocks.known[own]
+        ignored = own if queue < 0 and own not in _GUARDED else -1
+        wanted = {}
+        for actor, unit in needs.data.items():
+            if known[actor] < unit and actor != ignored:
+                wanted[actor] = unit
+        if self.after:
+            for actor, unit in self.after:
+                if known[actor] < unit and actor != ignored and wanted.get(actor, -1) < unit:
+                    wanted[actor] = unit
+            self.after.clear()
+        # Words of one engine complete in order; `hazards` has left out what rings keep in order.
+        itself = -1 if queue >= 0 else own
+        for actor, unit in needs.order.items():
+            if known[actor] < unit and actor != itself and (actor not in wanted or wanted[actor] < unit):
+                wanted[actor] = unit
         if not wanted:
             return stream.append(raw, origin)
         if len(wanted) > 1:
@@ -151,7 +171,7 @@ class Streams:
         stream.origins.append(origin)
         if len(raw) > WORD:
             stream.origins += [origin] * (len(raw) // WORD - 1)
-        self.clocks.wait(stream.actor, actor, unit)
+        self.clocks.wait(own, actor, unit)
         if actor < _ENGINES:
             self._by_actor[actor].awaited[unit] = 1
         note = stream.conditions.append
@@ -175,26 +195,6 @@ class Streams:
         stream.ends.append(stream.last)
         stream.awaited.append(0)
         self.clocks.unit(stream.actor, stream.actor)
-
-    def _missing(self, own: int, needs: Needs, queue: int) -> dict[int, int]:
-        """Return the last unit of each actor that a word has to wait for and its engine does not know."""
-        known = self.clocks.known[own]
-        ignored = own if queue < 0 and own not in _GUARDED else -1
-        wanted = {}
-        for actor, unit in needs.data.items():
-            if known[actor] < unit and actor != ignored:
-                wanted[actor] = unit
-        if self.after:
-            for actor, unit in self.after:
-                if known[actor] < unit and actor != ignored and wanted.get(actor, -1) < unit:
-                    wanted[actor] = unit
-            self.after.clear()
-        # Words of one engine complete in order; `hazards` has left out what rings keep in order.
-        itself = -1 if queue >= 0 else own
-        for actor, unit in needs.order.items():
-            if known[actor] < unit and actor != itself and (actor not in wanted or wanted[actor] < unit):
-                wanted[actor] = unit
-        return wanted
 
     def _wait(self, stream: Stream, condition: int, actor: int, unit: int) -> None:
         """Let the last word of a stream wait for a unit, by the condition that stands at a place in it."""
@@ -269,34 +269,22 @@ class Streams:
 
     def seal(self) -> None:
         """Write waits and signals into the words."""
-        awaited = [np.frombuffer(stream.awaited, np.bool_) for stream in self._by_actor]
-        ranks = [one.cumsum(dtype=np.int64) for one in awaited]
-        for engine, stream in self.of.items():
-            if stream.conditions:
-                places, actors, units = np.frombuffer(stream.conditions, np.int64).reshape(-1, 3).T
-                for actor in sorted(set(actors.tolist())):  # np.unique imports np.ma
-                    chosen = actors == actor
-                    self._conditions(stream.raw, places[chosen], actor, units[chosen], ranks)
-            if not stream.ends:
-                continue
-            signals = np.frombuffer(stream.ends, np.int64)[awaited[stream.actor]] + _FIRST
-            np.frombuffer(stream.raw, "<u2")[signals + 2 >> 1] = _INC | PROGRESS[engine] << 8
-            # A word that waits for nothing still has a header to be filled: its wait is written as none.
-            silent = signals[np.frombuffer(stream.raw, np.uint8)[signals] == 0]
-            np.frombuffer(stream.raw, "<u2")[silent >> 1] = 0
-            np.frombuffer(stream.raw, "<u4")[silent + 4 >> 2] = 0
-
-    def _conditions(self, stream: bytearray, places: np.ndarray, actor: int, units: np.ndarray,
-                    ranks: list[np.ndarray]) -> None:  # fmt: skip
-        """Write the conditions that name units of one actor."""
-        if actor < len(ENGINES):
-            indices, values = PROGRESS[ENGINES[actor]], ranks[actor][units]
-        elif actor in self.counted:
-            indices, values = self.counted[actor], 16 * (units + 1)
-        else:
-            semaphores = np.array(self._queue_of[actor].facts.semaphores)
-            rings = len(semaphores)
-            indices, values = semaphores[units % rings], rings * (units // rings + 1)
-        halves = np.frombuffer(stream, "<u4")
-        halves[places >> 2] = _GE | indices << 8  # mode and index, and no update
-        halves[places + 4 >> 2] = values
+        # by engine and unit: how many units up to this one anybody waits for, which is what its semaphore shows then
+        ranks = [list(accumulate(stream.awaited)) for stream in self._by_actor]
+        for stream in self._by_actor:
+            raw, notes = stream.raw, iter(stream.conditions)
+            for place, actor, unit in zip(notes, notes, notes, strict=True):
+                if actor < _ENGINES:
+                    _pack_condition(raw, place, _PROGRESS_WAITS[actor], ranks[actor][unit])
+                elif actor in self.counted:
+                    _pack_condition(raw, place, _GE | self.counted[actor] << 8, 16 * (unit + 1))
+                else:
+                    index, value = self._queue_of[actor].semaphore(unit)
+                    _pack_condition(raw, place, _GE | index << 8, value)
+            signal = _PROGRESS_SIGNALS[stream.actor]
+            for place in compress(stream.ends, stream.awaited):
+                header = place + _FIRST
+                if raw[header]:
+                    _pack_signal(raw, header + 2, signal)
+                else:  # a word that waits for nothing: its wait is written as none
+                    _pack_condition(raw, header, signal << 16, 0)

@@ -6,8 +6,6 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from formats.named_tuple import NamedTuple
-
 __all__ = ["Spot", "Template", "fill", "keep", "put_address"]
 
 _MOST = 1 << 12  # of one encoder's plans that a process keeps
@@ -16,19 +14,10 @@ _MOST = 1 << 12  # of one encoder's plans that a process keeps
 put_address = struct.Struct("<I").pack_into
 
 
-class Spot(NamedTuple):
-    """An address in a word: where it stands, the number of its operand, how many bytes behind the first element."""
-
-    offset: int
-    operand: int
-    delta: int
-
-
-class Template(NamedTuple):
-    """A word whose addresses are still to come."""
-
-    raw: bytes
-    spots: tuple[Spot, ...]
+# An address in a word: where it stands, the number of its operand, how many bytes behind the first element.
+Spot = tuple[int, int, int]
+# A word whose addresses are still to come, and where they go. Plain tuples, as of `builder.areas.Access`.
+Template = tuple[bytes, tuple[Spot, ...]]
 
 
 def keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
@@ -40,5 +29,5 @@ def keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
 
 def fill(stream: bytearray, place: int, template: Template, addresses: Sequence[int]) -> None:
     """Put the engine addresses of its operands into the word that begins at byte `place`."""
-    for offset, operand, delta in template.spots:
+    for offset, operand, delta in template[1]:
         put_address(stream, place + offset, addresses[operand] + delta)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from json.encoder import encode_basestring_ascii
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Tiles(NamedTuple):
 def lives_of(trace: Trace) -> list[Life]:
     """Return every tile that an operation touches, with its first and last operation."""
     first: list[tuple[Allocation, int, Source]] = []
-    last: dict[int, int] = {}
+    last: dict[Allocation, int] = {}
     hbm = Space.HBM
     looped = False
     for number, op in enumerate(trace.ops):
@@ -84,12 +84,12 @@ def lives_of(trace: Trace) -> list[Life]:
             looped = looped or type(op) is LoopOp
         for view in views:
             allocation = view.allocation
-            if allocation.space is not hbm:
-                tile = allocation.id
-                if tile not in last:
-                    first.append((allocation, number, op.source))
-                last[tile] = number
-    lives = [_life_of((tile, start, last[tile.id], source)) for tile, start, source in first]
+            if allocation in last:
+                last[allocation] = number
+            elif allocation.space is not hbm:
+                first.append((allocation, number, op.source))
+                last[allocation] = number
+    lives = [_life_of((tile, start, last[tile], source)) for tile, start, source in first]
     for begin, end in loops_of(trace) if looped else ():
         # The next turn finds what an earlier one left in tiles that are older than the loop.
         lives = [
@@ -158,11 +158,15 @@ def _reordered_to_fit(trace: Trace, chip: Chip) -> tuple[Trace, dict[int, tuple[
     return None
 
 
-def tile_map(tiles: Tiles, words: Sequence[int], losses: Sequence[Loss] = ()) -> bytes:
+class _Uses(Protocol):
+    def pcs(self) -> Sequence[int]:
+        """Return a row per tile: first and last pc of each engine that uses it, -1 for the others."""
+
+
+def tile_map(tiles: Tiles, uses: _Uses, losses: Sequence[Loss] = ()) -> bytes:
     """Return member `tiles.json`, the debugger's map of names to places.
 
-    `words` has a row per tile: first and last pc of each engine that touches it, -1 for the others. `losses` are reads
-    of what another tile on the same bytes has overwritten.
+    `losses` are reads of what another tile on the same bytes has overwritten.
 
     The format is described in `formats.neff.tiles`.
     """
@@ -174,7 +178,7 @@ def tile_map(tiles: Tiles, words: Sequence[int], losses: Sequence[Loss] = ()) ->
     for loss in losses:
         lost.setdefault(loss.tile, []).append([loss.engine, loss.pc, loss.other])
     width = 2 * len(ENGINES)
-    pcs = np.array(words, np.int64).reshape(-1, width)
+    pcs = np.array(uses.pcs(), np.int64).reshape(-1, width)
     touched = ((pcs[:, ::2] >= 0) @ (1 << np.arange(len(ENGINES)))).tolist()
     places, psum = tiles.places, Space.PSUM
     for life, engines, row in zip(tiles.lives, touched, pcs.tolist(), strict=True):

@@ -102,15 +102,16 @@ class TransferEncoder:
         """
         src, dst = op.src, op.dst
         key = (
-            op.transpose, src.allocation.space is _HBM, src.dtype, src.partitions, src.dims,
-            dst.allocation.space is _HBM, dst.dtype, dst.partitions, dst.dims,
+            op.transpose, src.allocation.space is _HBM, dst.allocation.space is _HBM,
+            src[1::2], dst[1::2],  # type, partitions, dims of each
         )  # fmt: skip
         known = self._known.get(key)
-        if known is None:
-            known = _encoded.get((self.direct, key))
-            if known is not None:
-                self._known[key] = known
-        if known is None:
+        if known is not None:
+            return known
+        known = _encoded.get((self.direct, key))
+        if known is not None:
+            self._known[key] = known
+        else:
             way = walk(op)
             direct = _direct_templates(op, way) if self.direct else None
             cut = (op.transpose, direct is None, way.run * src.dtype.size, way.run * dst.dtype.size,

@@ -12,7 +12,7 @@ from neurontools.builder.errors import BuildError
 from neurontools.builder.trace import DGE_TABLE, RESERVED, STATE_BUFFER, Allocation, Space, Trace, View
 from neurontools.builder.transfers import Side, variable_code
 
-__all__ = ["Variables", "common_tensors", "shared_names"]
+__all__ = ["Tensors", "Variables", "common_tensors", "shared_names", "tensors_of"]
 
 _ALIGNMENT = 64
 # the offset in a DMA address has 32 bits (isa.md 8)
@@ -27,17 +27,23 @@ class _Place(NamedTuple):
     code: int
 
 
-def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
+class Tensors(NamedTuple):
+    """The tensors of a trace in HBM: inputs, then outputs and shared ones in order of allocation; and all others."""
+
+    common: list[Allocation]
+    own: list[Allocation]
+
+
+def shared_names(traces: Sequence[Trace], tensors: Sequence[Tensors]) -> list[dict[int, str]]:
     """Return, per trace, the variable name of every HBM allocation.
 
     Inputs and shared tensors are the same memory on both cores: matched by order, named as the first core names them.
     """
     result: list[dict[int, str]] = []
     firsts: list[Allocation] | None = None
-    for trace in traces:
+    for trace, (common, own) in zip(traces, tensors, strict=True):
         names: dict[int, str] = {}
         used = {*RESERVED}
-        common, own = _tensors(trace)
         firsts = common if firsts is None else firsts
         mine, theirs = [one.name for one in common], [one.name for one in firsts]
         if mine != theirs and sorted(mine) == sorted(theirs):
@@ -68,13 +74,13 @@ def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
     return result
 
 
-def common_tensors(traces: Sequence[Trace]) -> list[list[Allocation]]:
+def common_tensors(tensors: Sequence[Tensors]) -> list[list[Allocation]]:
     """Return the tensors that programs have together, each as the allocations that name it."""
-    return [list(ones) for ones in zip(*(_tensors(trace)[0] for trace in traces), strict=False)]
+    return [list(ones) for ones in zip(*(one.common for one in tensors), strict=False)]
 
 
-def _tensors(trace: Trace) -> tuple[list[Allocation], list[Allocation]]:
-    """Return the tensors in HBM: inputs, then outputs and shared ones in order of allocation; and all others."""
+def tensors_of(trace: Trace) -> Tensors:
+    """Return the tensors of a trace."""
     outputs = {one.id for one in trace.outputs}
     inputs: list[Allocation] = []
     shared: list[Allocation] = []
@@ -84,14 +90,21 @@ def _tensors(trace: Trace) -> tuple[list[Allocation], list[Allocation]]:
             kind = one.kind
             common = one.id in outputs or kind in ("output", "shared")
             (inputs if kind == "input" else shared if common else own).append(one)
-    return inputs + shared, own
+    return Tensors(inputs + shared, own)
 
 
 class Variables:
     """The variables of one subgraph, written into it as they are made."""
 
     def __init__(
-        self, trace: Trace, names: dict[int, str], writer: SubgraphWriter, *, table: bool, used: frozenset[int]
+        self,
+        trace: Trace,
+        tensors: Tensors,
+        names: dict[int, str],
+        writer: SubgraphWriter,
+        *,
+        table: bool,
+        used: frozenset[int],
     ) -> None:
         self.bytes: dict[str, int] = {}
         self._places: dict[int, _Place] = {}
@@ -99,8 +112,7 @@ class Variables:
         outputs = {one.id for one in trace.outputs}
         entries: list[int] = []
         scratch = 0
-        common, own = _tensors(trace)
-        for allocation in (*common, *own):
+        for allocation in (*tensors.common, *tensors.own):
             name, size = names[allocation.id], max(allocation.nbytes, 1)
             launch = allocation.kind == "input" or allocation.id in outputs
             # a launch gives and takes its own tensors, whether the kernel touches them or not

@@ -61,9 +61,13 @@ class VectorClocks:
 
     def wait(self, engine: int, actor: int, unit: int) -> None:
         """Let the engine know a unit, and all that was known when it started."""
-        known = self.known[engine]
-        clock = self._units[actor][unit]
-        known[: len(clock)] = [a if a > b else b for a, b in zip(known, clock)]  # noqa: B905, FURB136  shorter ones; max() is slow
+        known, units = self.known[engine], self._units[actor]
+        clock, before = units[unit], known[actor]
+        # Whoever knows an earlier unit that started with as much knows all of that.
+        if before < 0 or units[before] is not clock:
+            for other, its in enumerate(clock):
+                if known[other] < its:
+                    known[other] = its
         if known[actor] < unit:
             known[actor] = unit
         self._frozen[engine] = None

@@ -87,10 +87,10 @@ def _folders_of(script: Path) -> tuple[Path, ...]:
 
 
 def _assembled(file: Path, target: str | None) -> Neff:
-    from neurontools.assembly.assemble_neff import to_neff  # deferred: start-up
+    from neurontools.assembly.assemble_neff import to_open_neff  # deferred: start-up
     from neurontools.assembly.assembler import parse_program  # deferred: start-up
 
-    return open_neff(to_neff(parse_program(read_text(file), str(file), target)))
+    return to_open_neff(parse_program(read_text(file), str(file), target))
 
 
 def _check_fit(file: Path, neff: Neff, configuration: RunConfiguration) -> None:

@@ -1,4 +1,4 @@
-"""Areas: no overlap is certain, containment is certain, and tiles of one tensor are told apart."""
+"""Areas: no overlap is certain, and tiles of one tensor are told apart."""
 
 from __future__ import annotations
 
@@ -31,15 +31,12 @@ def area_and_cells(
 
 @settings(max_examples=500)
 @given(patterns, patterns)
-def test_overlap_and_containment_are_safe(one: object, other: object) -> None:
+def test_overlap_is_safe(one: object, other: object) -> None:
     a, cells_a = area_and_cells(one)  # type: ignore[arg-type]
     b, cells_b = area_and_cells(other)  # type: ignore[arg-type]
     assert (a.low, a.high) == (min(c for _, c in cells_a), max(c for _, c in cells_a) + 1)
     if cells_a & cells_b:
         assert overlap(a, b) and overlap(b, a)
-    if a.contains(b):
-        assert cells_a >= cells_b
-    assert a.contains(a)
 
 
 def test_columns_and_interleaved_elements_lie_apart() -> None:

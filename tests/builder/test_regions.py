@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.regions import Shape, shape_of
+from formats.regions import shape_of
 from neurontools.builder import hazards
 from neurontools.builder.areas import Area, overlap
-from neurontools.builder.hazards import Memory, Needs, Region
+from neurontools.builder.hazards import Memory, Needs, Region, record_of
 
 ACTORS = 3
 Pattern = tuple[int, int, int, int, tuple[tuple[int, int], ...]]
@@ -41,6 +41,14 @@ def area_of(pattern: Pattern) -> Area:
     return Area(first, first + partitions, start, shape_of(dims, size))
 
 
+def ask(region: Region, pattern: Pattern, write: bool, actor: int, unit: int) -> Needs:
+    """Make an access to a region and return what it must wait for."""
+    first, partitions, start, size, dims = pattern
+    needs = Needs()
+    region.access(record_of(first, first + partitions, start, shape_of(dims, size), write, actor, unit), needs)
+    return needs
+
+
 def bytes_of(pattern: Pattern) -> set[tuple[int, int]]:
     """Return every (partition, byte) that a pattern touches."""
     first, partitions, start, size, dims = pattern
@@ -63,6 +71,13 @@ def numbered(program: list[Access]) -> list[tuple[Pattern, int, int, bool]]:
     return found
 
 
+def contains(area: Area, other: Area) -> bool:
+    """Return whether every byte of `other` is certainly one of an area."""
+    if area.first > other.first or area.last < other.last or area.low > other.low or area.high < other.high:
+        return False
+    return not area.shape.steps or (area.low, area.high, area.shape) == (other.low, other.high, other.shape)
+
+
 class Scan:
     """The same answers from one list: every earlier access is looked at, the ones that another stands for go."""
 
@@ -79,7 +94,7 @@ class Scan:
                 if (write or its_write) and (its_actor, its_unit) != (actor, unit):
                     into[its_actor] = max(into.get(its_actor, -1), its_unit)
                 # A write stands for all it covers; a read for earlier reads of its own actor, which are complete then.
-                stays = not (area.contains(other) and (write or (not its_write and its_actor == actor)))
+                stays = not (contains(area, other) and (write or (not its_write and its_actor == actor)))
             if stays:
                 kept.append(entry)
         self.kept = [*kept, (area, actor, unit, write)]
@@ -95,13 +110,13 @@ def test_the_grid_finds_what_a_scan_finds(flat: int, monkeypatch: pytest.MonkeyP
     def check(program: list[Access], low: int, length: int) -> None:
         region, scan = Region(), Scan()
         for pattern, actor, unit, write in numbered(program):
-            got, want = Needs(), Needs()
-            region.access(area_of(pattern), write, actor, unit, got)
+            got, want = ask(region, pattern, write, actor, unit), Needs()
             scan.access(area_of(pattern), write, actor, unit, want)
             assert (got.data, got.order) == (want.data, want.order)
         # Bytes asked for without a pattern: at least what may touch them, at most what spans them.
         window = Area(0, 128, low, shape_of(((1, length),), 1))
-        found = {(one.low, one.high, one.actor, one.unit, one.write) for one in region.within(low, low + length)}
+        within = region.within(low, low + length)
+        found = {(one[0], one[1], actor, unit, write) for one in within for write, actor, unit in [one[6:9]]}
         spanning = [entry for entry in scan.kept if entry[0].low < window.high and entry[0].high > low]
         touching = [entry for entry in spanning if overlap(entry[0], window)]
         assert {(area.low, area.high, *rest) for area, *rest in touching} <= found
@@ -120,8 +135,7 @@ def test_every_conflict_of_bytes_is_ordered(program: list[Access]) -> None:
     clocks: dict[tuple[int, int], list[int]] = {}  # by unit: last unit of each actor that is complete before it ends
     earlier: list[tuple[set[tuple[int, int]], int, int, bool]] = []
     for pattern, actor, unit, write in numbered(program):
-        needs = Needs()
-        region.access(area_of(pattern), write, actor, unit, needs)
+        needs = ask(region, pattern, write, actor, unit)
         clock = clocks.setdefault((actor, unit), list(clocks.get((actor, unit - 1), [-1] * ACTORS)))
         clock[actor] = max(clock[actor], unit - 1)  # an actor completes its units in order
         for wanted in (needs.data, needs.order):
@@ -139,30 +153,44 @@ def test_every_conflict_of_bytes_is_ordered(program: list[Access]) -> None:
 def test_an_access_that_shares_no_byte_waits_for_nothing() -> None:
     """Columns of one row-major tensor, written by 200 transfers, are independent; a read of two waits for both."""
     region = Region()
-    shape: Shape = shape_of(((4096, 128), (1, 16)), 1)
     for column in range(200):
-        needs = Needs()
-        region.access(Area(0, 1, 16 * column, shape), True, 0, column, needs)
+        needs = ask(region, (0, 1, 16 * column, 1, ((4096, 128), (1, 16))), True, 0, column)
         assert not needs.data and not needs.order
     assert region.grids is not None
-    needs = Needs()
-    region.access(Area(0, 1, 16 * 40, shape_of(((4096, 128), (1, 32)), 1)), False, 1, 0, needs)
+    needs = ask(region, (0, 1, 16 * 40, 1, ((4096, 128), (1, 32))), False, 1, 0)
     assert needs.data == {0: 41} and not needs.order
 
 
 def test_what_reaches_out_of_a_region_is_covered_by_a_write_of_all_its_bytes() -> None:
     """A tile inherits from one that stood half beside it; the bytes outside still know that tile's access."""
-    memory, old, new, beside = Memory(), Region(0, 64), Region(32, 96), Region(0, 32)
-    memory.claim(0, 64, old)
-    old.access(Area(0, 128, 0, shape_of(((1, 64),), 1)), True, 0, 0, Needs())
-    memory.claim(32, 96, new)
-    needs = Needs()
-    new.access(Area(0, 128, 32, shape_of(((1, 64),), 1)), True, 1, 0, needs)
-    assert needs.order == {0: 0}
-    needs = Needs()
-    new.access(Area(0, 128, 32, shape_of(((1, 64),), 1)), False, 2, 0, needs)
-    assert needs.data == {1: 0}  # who waits for that write need not wait for the one before it
-    memory.claim(0, 32, beside)
-    needs = Needs()
-    beside.access(Area(0, 128, 0, shape_of(((1, 32),), 1)), False, 2, 1, needs)
-    assert needs.data == {0: 0}
+    memory = Memory()
+    old = memory.claim(0, 64)
+    ask(old, (0, 128, 0, 1, ((1, 64),)), True, 0, 0)
+    new = memory.claim(32, 96)
+    assert ask(new, (0, 128, 32, 1, ((1, 64),)), True, 1, 0).order == {0: 0}
+    # who waits for that write need not wait for the one before it
+    assert ask(new, (0, 128, 32, 1, ((1, 64),)), False, 2, 0).data == {1: 0}
+    beside = memory.claim(0, 32)
+    assert ask(beside, (0, 128, 0, 1, ((1, 32),)), False, 2, 1).data == {0: 0}
+
+
+claims = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4), st.integers(0, 2), st.booleans()), max_size=30)
+
+
+@settings(max_examples=300, deadline=None)
+@given(claims)
+def test_tiles_inherit_what_touched_their_bytes(program: list[tuple[int, int, int, bool]]) -> None:
+    """Whoever takes over bytes, all of an owner's or parts of several, waits for the last that wrote any of them."""
+    memory = Memory()
+    last: dict[int, tuple[int, int]] = {}  # by byte
+    regions: list[tuple[int, int, Region]] = []
+    for unit, (place, length, actor, again) in enumerate(program):
+        low, high = 16 * place, 16 * (place + length)
+        mine = [region for start, stop, region in regions if (start, stop) == (low, high)]
+        region = mine[-1] if again and mine else memory.claim(low, high)
+        regions = [one for one in regions if one[1] <= low or one[0] >= high] + [(low, high, region)]
+        needs = ask(region, (0, 128, low, 1, ((1, high - low),)), True, actor, unit)
+        touched = {last[byte] for byte in range(low, high) if byte in last}
+        wanted = {each: max(unit for one, unit in touched if one == each) for each, _ in touched}
+        assert needs.order == wanted
+        last.update(dict.fromkeys(range(low, high), (actor, unit)))

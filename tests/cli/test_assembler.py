@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from formats.engines import ENGINE_ALIASES
 from formats.errors import FormatError
 from formats.isa import BY_NAME, decode_stream
+from neurontools.assembly import assembler
 from neurontools.assembly.assembler import End, engine_name, parse_program
+from tests.counting import counted
 
 COPY = """
 .target trn2
@@ -68,8 +70,33 @@ def test_labels_reach_forward_over_long_words() -> None:
 
 def test_words_of_ours_need_the_dialect() -> None:
     scan = BY_NAME["TENSOR_TENSOR_SCAN"]().asm
-    with pytest.raises(FormatError, match=r"<text>:2: .*extension of ours"):
-        parse_program(f".engine dve\n{scan}\n")
+    for _ in range(2):  # the word is remembered, its refusal is the program's
+        with pytest.raises(FormatError, match=r"<text>:2: .*extension of ours"):
+            parse_program(f".engine dve\n{scan}\n")
+        assert parse_program(f".dialect extended\n.engine dve\n{scan}\n").stream("DVE")
+
+
+def test_lines_are_parsed_once() -> None:
+    assembler._word.cache_clear()
+    lines = "".join(f"NOP cycle={number % 3}\n" for number in range(30))
+    whole = f".target trn2\n.engine dve\nstart:\n{lines}COMPARE_BRANCH cmp_op=ALWAYS label_id=%start\n"
+    first = parse_program(whole).words
+    # the branch with 0 for its label and with the offset; the others once each
+    assert assembler._word.cache_info().misses == 3 + 2
+    calls, again = counted(lambda: parse_program(whole).words)
+    assembler._word.cache_clear()
+    fresh, _ = counted(lambda: parse_program(whole).words)
+    assert again == first and 2 * calls < 3 * fresh
+
+
+def test_what_is_remembered_of_lines_depends_on_the_chip_and_is_bounded() -> None:
+    assembler._word.cache_clear()
+    gather = next(cls().asm for cls in BY_NAME.values() if "gen2" not in cls.GENERATIONS and cls.CODE < 0)
+    assert parse_program(f".target trn2\n.engine pool\n{gather}\n").stream("Pool")
+    with pytest.raises(FormatError, match="does not exist"):
+        parse_program(f".target trn1\n.engine pool\n{gather}\n")
+    parse_program(".engine dve\n" + "".join(f"NOP cycle={number}\n" for number in range(2 * assembler._KEPT)))
+    assert assembler._word.cache_info().currsize == assembler._KEPT
 
 
 def test_constants_repeat_their_last_value() -> None:

@@ -103,7 +103,7 @@ def run(body: Callable[[], Any], target: str = "trn2") -> list[Array]:
 
 def _word(template: Template, views: tuple[View, ...], places: dict[int, Place], target: Target) -> isa.Instruction:
     """Return a word with the addresses of its operands filled in, as the decoder reads it."""
-    raw = bytearray(template.raw)
+    raw = bytearray(template[0])
     fill(raw, 0, template, [places[view.allocation.id].of(view) for view in views])
     return isa.decode(bytes(raw), target)
 
