@@ -41,6 +41,8 @@ class Action:
     """
 
     __slots__ = (
+        "_read_regions",
+        "_write_regions",
         "apart",
         "barrier",
         "claim",
@@ -52,17 +54,15 @@ class Action:
         "latency",
         "read_names",
         "read_places",
-        "read_regions",
         "reads",
         "serial",
         "signals",
         "waits",
         "write_places",
-        "write_regions",
         "writes",
     )
-    read_regions: tuple[Region, ...]
-    write_regions: tuple[Region, ...]
+    _read_regions: tuple[Region, ...]
+    _write_regions: tuple[Region, ...]
 
     def __init__(self, effect: Callable[[], object] | None, interval: int, latency: int) -> None:
         self.effect, self.interval, self.latency = effect, interval, latency
@@ -86,15 +86,24 @@ class Action:
         bare.apart, bare.lag = self.apart, self.lag
         return bare
 
-    def __getattr__(self, name: str) -> tuple[Region, ...]:
-        """Return the bytes read or written, which are attributes from the first time on that an observer asks."""
-        if name == "read_regions":
-            self.read_regions = found = tuple([_made(Region, place) for place in self.read_places])
-        elif name == "write_regions":
-            self.write_regions = found = tuple([_made(Region, place) for place in self.write_places])
-        else:
-            raise AttributeError(f"actions have no {name!r}", name=name, obj=self)
-        return found
+    # Made for the first observer that asks; not by `__getattr__`, which makes all other attributes slow.
+    @property
+    def read_regions(self) -> tuple[Region, ...]:
+        """Return the bytes that are read."""
+        try:
+            return self._read_regions
+        except AttributeError:
+            self._read_regions = found = tuple([_made(Region, place) for place in self.read_places])
+            return found
+
+    @property
+    def write_regions(self) -> tuple[Region, ...]:
+        """Return the bytes that are written."""
+        try:
+            return self._write_regions
+        except AttributeError:
+            self._write_regions = found = tuple([_made(Region, place) for place in self.write_places])
+            return found
 
     def finds_written(self) -> bool:
         """Return whether every byte read was ever written."""

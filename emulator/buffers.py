@@ -13,11 +13,12 @@ import mmap
 import os
 import sys
 import threading
+from collections import deque
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["blank", "drop", "filled", "give", "renew", "take"]
+__all__ = ["blank", "drop", "filled", "give", "hand_over", "renew", "take"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -29,6 +30,8 @@ _free: dict[int, list[Bytes]] = {}
 _lock = threading.Lock()
 _kept = 0
 _full: dict[int, tuple[int, int]] = {}  # files in memory by the byte they are full of, and of how many
+_returned: deque[Bytes] = deque()  # by those who had them last, at any moment: without the lock
+_MOST_RETURNED = 16
 _sharing: dict[int, int] = {}  # arrays that are mapped from one of them: which byte, by address
 
 
@@ -118,6 +121,7 @@ def _mapped(nbytes: int) -> Bytes:
 def _waiting(nbytes: int) -> Bytes | None:
     global _kept
     with _lock:
+        _take_back()
         waiting = _free.pop(nbytes, None)
         if waiting is None:
             return None
@@ -140,15 +144,56 @@ def give(array: npt.NDArray[np.generic] | None) -> None:
     is_flat = array.ndim == 1 and array.dtype == np.uint8
     flat: Bytes = array if is_flat else array.reshape(-1).view(np.uint8)  # type: ignore[assignment]
     with _lock:
-        waiting = _free[flat.size] = _free.pop(flat.size, [])
-        waiting.append(flat)
-        _kept += flat.size
-        while _kept > _MOST_KEPT:
-            oldest = next(iter(_free))  # of the sizes that nobody has asked for in a long time
-            _kept -= oldest
-            del _free[oldest][0]
-            if not _free[oldest]:
-                del _free[oldest]
+        _take_back()
+        _keep(flat).append(flat)
+        _make_room()
+
+
+def _keep(flat: Bytes) -> list[Bytes]:
+    """Return where an array is to wait; its size was asked for last."""
+    global _kept
+    _kept += flat.size
+    waiting = _free[flat.size] = _free.pop(flat.size, [])
+    return waiting
+
+
+def _make_room() -> None:
+    global _kept
+    while _kept > _MOST_KEPT:
+        oldest = next(iter(_free))  # of the sizes that nobody has asked for in a long time
+        _kept -= oldest
+        del _free[oldest][0]
+        if not _free[oldest]:
+            del _free[oldest]
+
+
+def _take_back() -> None:
+    """Let what was returned wait, to be taken after what was given, so that a program finds its own again."""
+    while _returned:
+        flat = _returned.popleft()
+        _keep(flat).insert(0, flat)
+        _make_room()
+
+
+class _Lent:
+    """A buffer for somebody who knows nothing of this module."""
+
+    __slots__ = ("__array_interface__", "_flat")
+
+    def __init__(self, flat: Bytes) -> None:
+        self._flat, self.__array_interface__ = flat, flat.__array_interface__
+
+    def __del__(self, returned: deque[Bytes] = _returned, most: int = _MOST_RETURNED) -> None:
+        if len(returned) < most:  # else nobody has asked for any in a long time
+            returned.append(self._flat)
+
+
+def hand_over(array: Bytes) -> Bytes:
+    """Return the bytes of an array for anybody to have: they are given back when nobody has them any more.
+
+    The array is one that `take` gave, and whoever hands it over may not use it after that.
+    """
+    return np.asarray(_Lent(array)) if array.nbytes >= _WORTH_KEEPING else array
 
 
 def drop(array: npt.NDArray[np.generic]) -> None:

@@ -68,7 +68,9 @@ class Device:
     `seed` permutes what is due at one time and jitters latencies;
     `max_steps` (completions), `limit_ps` (emulated time) and `max_seconds` (this machine's time, while it runs) end a
     run that does not end by itself, `hang_timeout_ps` one in which an engine waits longer than that, whatever the
-    others do, and `interrupt` any. Nothing that a program does raises: `fault` and `hang` say what stopped it.
+    others do, and `interrupt` any. `unseen` promises that nobody looks at its memories before it runs: what earlier
+    programs left there is filled then, where it is not overwritten. Nothing that a program does raises: `fault` and
+    `hang` say what stopped it.
     """
 
     NOT_STATE: ClassVar = {
@@ -105,6 +107,7 @@ class Device:
         without: Collection[str] = (),
         act: str = "exact",
         max_seconds: float | None = None,
+        unseen: bool = False,
     ) -> None:
         self.target = resolve_target(target)
         self.arch = arch_of(self.target)
@@ -161,7 +164,14 @@ class Device:
             self._shake(random.Random(seed), sequence)
         self.hbm = DeviceMemory(self.addresses.hbm)
         self.cores = [Core(self, index) for index in range(cores)]
+        if not unseen:
+            self._freshen()
         self.dma = DmaSystem(self)
+
+    def _freshen(self) -> None:
+        """Have memories as new ones."""
+        for core in self.cores:
+            core.memory.freshen()
 
     def _shake(self, source: random.Random, sequence: count[int]) -> None:
         """Let chance order what is due at one time, and stretch or shorten every latency."""
@@ -248,9 +258,10 @@ class Device:
         """Return a copy of a tensor as it is now: by element type and shape where the file gives them, else bytes."""
         return read_tensor(self._need_model().tensors, self.hbm, name)
 
-    def outputs(self) -> dict[str, npt.NDArray[Any]]:
-        """Return copies of the output tensors by name."""
-        return {info.name: self.tensor(info.name) for info in self._need_model().outputs}
+    def outputs(self, last: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """Return copies of the output tensors by name; `last`: or their own bytes, which nobody asks for any more."""
+        model = self._need_model()
+        return {info.name: read_tensor(model.tensors, self.hbm, info.name, last) for info in model.outputs}
 
     @property
     def program_name(self) -> str:
@@ -333,7 +344,7 @@ class Device:
                 if until(event):
                     return "until"
             return self.outcome
-        self._arm(stepping=False)
+        self._arm(stepping=False, runs_again=until is None)
         try:
             with at_pace():
                 if until is None:
@@ -344,6 +355,7 @@ class Device:
 
     def _run(self, last: int) -> str:
         """Carry out what is due up to a time, as `_advance` does, with fewer questions; return as `run` does."""
+        self._freshen()
         heap, limit = self.heap, self.limit_ps
         try:
             while not self._ended:
@@ -409,9 +421,11 @@ class Device:
             return "running"
         return "fault" if self.fault else "hang" if self.hang else "finished"
 
-    def _arm(self, stepping: bool) -> None:
+    def _arm(self, stepping: bool, runs_again: bool = False) -> None:
         """Note who watches: events are made only for a caller that steps, or for observers that want them."""
         self._stepping = stepping
+        if not runs_again:  # else it may go a known way, which fills what that does not overwrite
+            self._freshen()
         self.look(self.observers)
         if self.max_seconds is not None:
             self._resumed = perf_counter()

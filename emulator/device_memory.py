@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from emulator.buffers import blank, give, take
+from emulator.buffers import blank, give, hand_over, take
 from emulator.errors import LoadError
 from emulator.extents import Extent, Notes, Plane, bounds_of_runs, merged, plane_of_runs
 from emulator.faults import fault_error
@@ -126,6 +126,15 @@ class Allocation:
         if self._data is None:
             self._data, self._number = self.fresh(), next(_numbers)
         return self._data
+
+    def take_unfilled(self) -> None:
+        """Have bytes of any contents, for a caller that writes all of them, or calls `fill_unwritten`."""
+        self._data, self._number = take(self.nbytes), next(_numbers)
+
+    def fill_unwritten(self) -> None:
+        """Have all bytes fresh that are not written."""
+        if self._data is not None:
+            np.copyto(self.writable, self.fresh(), where=~self.written)
 
     def fresh(self) -> Bytes:
         """Return bytes as they are before anything is written, for this allocation or for whoever looks."""
@@ -299,6 +308,15 @@ class DeviceMemory:
                 expected=near,
             )
         return found
+
+    def part_with(self, address: int, nbytes: int) -> Bytes | None:
+        """Return the bytes of an allocation for good, None where that cannot be; nobody may look at them here then."""
+        found = self.allocations.get(address)
+        if found is None or found.nbytes != nbytes or found.lent or not nbytes:
+            return None
+        data = hand_over(found.data)
+        found.lent = True
+        return data
 
     def view(self, address: int, nbytes: int) -> Bytes:
         """Return the bytes at a device address; FaultError of kind "oob" outside of any one allocation."""

@@ -23,7 +23,7 @@ from emulator.dma.transfer import Transfer
 from emulator.engines import PeState
 from emulator.events import WARNINGS, Notice
 from emulator.extents import Extent
-from emulator.memory import Bytes
+from emulator.memory import Bytes, ChipMemory
 from emulator.semaphores import CountersState
 from emulator.sequencer import Sequencer
 from emulator.standing import Flow
@@ -124,6 +124,10 @@ class KnownWay:
         self._writes: list[tuple[Extent, ...]] = []  # of words
         self._notices: list[tuple[int, Notice]] = []  # before which step
         self._note(log)
+        # Whether no step takes anything from bytes that none before it has written.
+        self._overwrites = not self._notices and not any(
+            type(each.word).KEEPS for engine in engines_of(device) for each in engine.words
+        )
         self._now_ps = device.now_ps
         self._cores = [
             _CoreEnd(
@@ -132,12 +136,17 @@ class KnownWay:
             )
             for core in device.cores
         ]  # fmt: skip
+        self._overwritten = [frozenset(end.written) for end in self._cores]
         self._dma: DmaState = device.dma.snapshot()
         self._hbm: list[tuple[int, Coverage]] = [
             (address, found)
             for address, each in device.hbm.allocations.items()
             if (found := each.coverage()) is not None
         ]
+        # Which allocations each transfer touches.
+        self._places = {
+            at: tuple([found.address for found in carried.tensors(device)]) for at, carried in self._carried.items()
+        }
         self._bound: list[Step | None] = []  # the steps, where the tensors lie as they did last time
         self._tensors: list[tuple[int, Bytes]] = []
 
@@ -171,8 +180,11 @@ class KnownWay:
     def follow(self, device: RepeatingDevice, run: Callable[[], str], advance: Callable[[], None]) -> str:
         """Carry out a run on a device that stands at its beginning; return how it ended."""
         untouched = [each for each in device.hbm.allocations.values() if not each.touched]
+        stale = self._take_memories(device)
         steps = self._steps_on(device)
         done, whole = 0, False
+        for core in device.cores:
+            core.pe.defer(True)
         try:
             for step in steps:
                 if device.interrupted:
@@ -184,15 +196,17 @@ class KnownWay:
         except NeuronError:
             pass  # the run below meets it again, and says where
         finally:
+            for core in device.cores:
+                core.pe.defer(False)
             if not whole:
                 for core in device.cores:
                     core.memory.unaccounted = True  # a part of what the step writes may be written
-                self._catch_up(device, done, advance, untouched)
+                self._catch_up(device, done, advance, untouched, stale)
         if not whole:
             return run()
         if done < len(steps):
             device.interrupted = False
-            self._catch_up(device, done, advance, untouched)
+            self._catch_up(device, done, advance, untouched, stale)
             device.interrupt()
             return run()
         for core, end in zip(device.cores, self._cores, strict=True):
@@ -209,34 +223,55 @@ class KnownWay:
         device.end(self._now_ps, done)
         return device.outcome
 
+    def _take_memories(self, device: RepeatingDevice) -> list[ChipMemory | Allocation]:
+        """Return what is given to the steps as other runs left it, since they overwrite all of that."""
+        found: list[ChipMemory | Allocation] = []
+        for core, overwritten in zip(device.cores, self._overwritten, strict=True):
+            if self._overwrites and core.memory.overwrites_left(overwritten):
+                found.append(core.memory)
+            else:
+                core.memory.freshen()
+        whole = {address for address, coverage in self._hbm if coverage is True} if self._overwrites else ()
+        # In the order in which they are touched, so that those that are made now are those that were left last.
+        for address in dict.fromkeys([each for places in self._places.values() for each in places]):
+            held = device.hbm.allocations[address]
+            if address in whole and not held.touched:
+                held.take_unfilled()
+                found.append(held)
+            else:
+                held.data  # noqa: B018  (which makes it)
+        return found
+
     def _steps_on(self, device: RepeatingDevice) -> list[Step | None]:
         """Return the steps, with moves bound to where the tensors of a device lie."""
         held = device.hbm.allocations
-        # In the order in which they were touched, so that those that are made now are those that were left last.
-        if self._bound and all(held[address].data is array for address, array in self._tensors):
+        moved = {address for address, array in self._tensors if held[address].data is not array}
+        if self._bound and not moved:
             return self._bound
-        self._bound, self._tensors = [], []
-        steps = self.steps.copy()
-        touched: dict[int, Bytes] = {}
+        steps = (self._bound or self.steps).copy()
         for at, carried in self._carried.items():
-            steps[at] = carried.step(device)
-            for found in carried.tensors(device):
-                if found.address not in touched:
-                    touched[found.address] = found.data
+            if not self._bound or not moved.isdisjoint(self._places[at]):
+                steps[at] = carried.step(device)
+        self._bound, self._tensors = [], []
+        touched = {address: held[address].data for places in self._places.values() for address in places}
         if sum([array.nbytes for array in touched.values()]) <= _LARGEST:
             self._bound, self._tensors = steps, list(touched.items())
         return steps
 
     def _catch_up(
-        self, device: RepeatingDevice, steps: int, advance: Callable[[], None], untouched: list[Allocation]
+        self,
+        device: RepeatingDevice,
+        steps: int,
+        advance: Callable[[], None],
+        untouched: list[Allocation],
+        stale: Sequence[ChipMemory | Allocation],
     ) -> None:
         """Let a device whose memories are ahead of it come to where they are: times and counters, without data.
 
-        Of the tensors that were `untouched`, those are again that no step has come to.
+        Of the tensors that were `untouched`, those are again that no step has come to; what is `stale` holds bytes of
+        other runs where nothing is written.
         """
-        reached = {
-            each.address for at, carried in self._carried.items() if at < steps for each in carried.tensors(device)
-        }
+        reached = {address for at, places in self._places.items() if at < steps for address in places}
         for each in untouched:
             if each.address not in reached:
                 each.untouch()
@@ -259,6 +294,8 @@ class KnownWay:
         for at, extents in enumerate(self._writes[:steps]):
             for extent in written_by(device, self._carried[at].transfer) if at in self._carried else extents:
                 extent.mark()
+        for memory in stale:
+            memory.fill_unwritten()
         self._warn(device, steps)
 
     def _warn(self, device: RepeatingDevice, steps: int) -> None:

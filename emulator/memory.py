@@ -13,6 +13,7 @@ from emulator.buffers import blank, drop, filled, renew
 from emulator.extents import Extent, Notes, Plane, merged, plane_of_runs, region_of_runs
 from emulator.memory_state import Blocks, ChipState
 from emulator.renewal import Columns, columns_of_runs, fill_columns
+from formats.named_tuple import NamedTuple
 from formats.regions import Region, RegionParts, Steps
 
 __all__ = ["FRESH", "Bytes", "ChipMemory", "fresh_bytes", "new_hash", "repeat"]
@@ -90,6 +91,15 @@ class _StridedExtent(Extent):
         return columns_of_runs(self._offset, self._dims, self._run, self._memory.bound("SBUF").shape[1])
 
 
+class _Left(NamedTuple):
+    """What a program has left in a memory: extents that are written, in the plane or not, and bytes set apart."""
+
+    noted: tuple[Extent, ...]
+    settled: tuple[Extent, ...]
+    set_apart: tuple[tuple[str, int, int, int, int, bytes], ...]
+    unaccounted: bool
+
+
 class ChipMemory:
     """SBUF and PSUM of one core: (128, bytes) arrays, partition-major, beside boolean planes of the same shape."""
 
@@ -100,6 +110,7 @@ class ChipMemory:
         **dict.fromkeys(("sides", "tiles"), "a cache of extents, which `restore` makes forget"),
         "set_apart": "the program",
         "unaccounted": "what `renew` has to fill again",
+        "_left": "of the program before, and gone as soon as anybody looks",
     }
 
     def __init__(self, core: int, partitions: int, sbuf_bytes: int, psum_bytes: int, psum_bank: int) -> None:
@@ -110,6 +121,7 @@ class ChipMemory:
         self._psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
         self.notes = Notes(keeps=True)
         self.unaccounted = False  # whether bytes may be written that no extent tells of
+        self._left: _Left | None = None
         self.extents: dict[RegionParts, Extent] = {}  # by region; ask `extent_of` for others
         self.set_apart: list[tuple[str, int, int, int, int, bytes]] = []  # fresh bytes that are not FRESH
         # Of transfers, by address, dimensions and run: offset and strides in SBUF, and the plane if it is one region.
@@ -147,6 +159,8 @@ class ChipMemory:
 
         Who fails on the way from bytes to extent says so in `unaccounted`.
         """
+        if self._left is not None:
+            self.freshen()
         return self._sbuf if space == "SBUF" else self._psum
 
     def set_fresh(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: bytes) -> None:
@@ -162,25 +176,54 @@ class ChipMemory:
             repeat(self.array(space)[first : first + partitions, byte : byte + nbytes], pattern)
 
     def renew(self) -> None:
-        """Be as a new memory; what is known of regions stays, that they are written does not.
+        """Be as a new memory when `freshen` is called: what is known of regions stays, that they are written does not.
 
-        The pages that were written stay, too, where extents tell which bytes of them were.
+        Until then the bytes of the program before are there for those who have views of them.
         """
+        self.freshen()
         notes = self.notes
-        for space in ("SBUF", "PSUM"):
-            data, plane = self.bound(space), self.plane(space)
-            noted = [extent.columns(space) for extent in notes.extents]
-            settled = [extent.columns(space) for extent in notes.settled]
-            if self.unaccounted or None in noted or None in settled:
-                renew(data, FRESH)
-                renew(plane, 0)
-                continue
-            apart = [(byte, byte + nbytes) for where, _, _, byte, nbytes, _ in self.set_apart if where == space]
-            fill_columns(data, [each for each in (*noted, *settled, *apart) if each], FRESH)
-            fill_columns(plane, [each for each in settled if each], 0)
+        self._left = _Left(tuple(notes.extents), tuple(notes.settled), tuple(self.set_apart), self.unaccounted)
         self.set_apart.clear()
         notes.clear()
         self.unaccounted = False
+
+    def freshen(self) -> None:
+        """Fill what the program before has left.
+
+        The pages that were written stay where extents tell which bytes of them were.
+        """
+        left = self._left
+        if left is None:
+            return
+        self._left = None
+        for space in ("SBUF", "PSUM"):
+            data, plane = self.bound(space), self.plane(space)
+            noted = [extent.columns(space) for extent in left.noted]
+            settled = [extent.columns(space) for extent in left.settled]
+            if left.unaccounted or None in noted or None in settled:
+                renew(data, FRESH)
+                renew(plane, 0)
+                continue
+            apart = [(byte, byte + nbytes) for where, _, _, byte, nbytes, _ in left.set_apart if where == space]
+            fill_columns(data, [each for each in (*noted, *settled, *apart) if each], FRESH)
+            fill_columns(plane, [each for each in settled if each], 0)
+
+    def overwrites_left(self, written: frozenset[Extent]) -> bool:
+        """Return whether all that the program before has left is in these extents, which the caller is going to write.
+
+        Then nothing is filled any more: a caller that does not come to write all of them has to `fill_unwritten`.
+        """
+        left = self._left
+        if left is None or left.unaccounted or left.settled or left.set_apart or not written.issuperset(left.noted):
+            return False
+        self._left = None
+        return True
+
+    def fill_unwritten(self) -> None:
+        """Have all bytes fresh that are not written."""
+        for space in ("SBUF", "PSUM"):
+            self.notes.settle()
+            np.copyto(self.bound(space), FRESH, where=~self.plane(space))
 
     def written(self, space: str) -> Plane:
         """Return the written plane of "SBUF" or "PSUM", to do anything with."""
@@ -190,6 +233,8 @@ class ChipMemory:
 
     def plane(self, space: str) -> Plane:
         """Return the written plane of "SBUF" or "PSUM" without what is noted and not in it yet."""
+        if self._left is not None:
+            self.freshen()
         return self._sbuf_written if space == "SBUF" else self._psum_written
 
     def written_bytes(self, space: str) -> int:

@@ -7,7 +7,7 @@ have more of these methods are told of more; a device looks for them when it sta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeGuard, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from emulator.dma.transfer import Transfer
 from emulator.events import Event, SemaphoreChange
@@ -87,38 +87,28 @@ class Hooks(Generic[Engine, Loaded]):
     __slots__ = ("effect", "event", "issue", "plan", "transfer", "word")
 
     def __init__(self, observers: Sequence[Observer | CompletionObserver[Engine]] = ()) -> None:
-        self.event: list[Callable[[Event], object]] = [o.on_event for o in observers if _sees_events(o)]
-        completing = [o for o in observers if _sees_completions(o)]
-        self.word: list[Callable[[Engine, int, int, Changes], object]] = [o.on_word for o in completing]
-        self.transfer: list[Callable[[Transfer, int, int, Changes], object]] = [o.on_transfer for o in completing]
-        self.effect: list[Callable[[Event], object]] = [o.on_effect for o in observers if _sees_effects(o)]
-        self.issue: list[Callable[[Engine, Loaded, int], object]] = [o.on_issue for o in observers if _sees_issues(o)]
-        self.plan: list[Callable[[Transfer, Occupation | None], object]] = [
-            o.on_plan for o in observers if _sees_plans(o)
-        ]
+        self.event: list[Callable[[Event], object]] = []
+        self.word: list[Callable[[Engine, int, int, Changes], object]] = []
+        self.transfer: list[Callable[[Transfer, int, int, Changes], object]] = []
+        self.effect: list[Callable[[Event], object]] = []
+        self.issue: list[Callable[[Engine, Loaded, int], object]] = []
+        self.plan: list[Callable[[Transfer, Occupation | None], object]] = []
+        for each in observers:
+            # isinstance() with such protocols takes longer than a step of a small program.
+            if hasattr(each, "on_event"):
+                self.event.append(each.on_event)
+            if hasattr(each, "on_word"):
+                self.word.append(each.on_word)
+            if hasattr(each, "on_transfer"):
+                self.transfer.append(each.on_transfer)
+            if hasattr(each, "on_effect"):
+                self.effect.append(each.on_effect)
+            if hasattr(each, "on_issue"):
+                self.issue.append(each.on_issue)
+            if hasattr(each, "on_plan"):
+                self.plan.append(each.on_plan)
 
 
 def is_observer(candidate: object) -> bool:
     """Return whether something wants to be told of completions."""
     return hasattr(candidate, "on_event") or hasattr(candidate, "on_word")
-
-
-# isinstance() with such protocols takes longer than a step of a small program.
-def _sees_events(observer: object) -> TypeGuard[Observer]:
-    return hasattr(observer, "on_event")
-
-
-def _sees_completions(observer: object) -> TypeGuard[CompletionObserver[object]]:
-    return hasattr(observer, "on_word")
-
-
-def _sees_effects(observer: object) -> TypeGuard[EffectObserver]:
-    return hasattr(observer, "on_effect")
-
-
-def _sees_issues(observer: object) -> TypeGuard[IssueObserver[object, object]]:
-    return hasattr(observer, "on_issue")
-
-
-def _sees_plans(observer: object) -> TypeGuard[PlanObserver]:
-    return hasattr(observer, "on_plan")

@@ -166,7 +166,15 @@ class Sequencer:
             bound = known.get(loaded.word.raw)
             consumed: tuple[SemaphoreChange, ...] = ()
             if bound is not None and bound.usual:
-                if bound.mode and not self._ready(bound.mode, bound.index, bound.need, now):
+                mode = bound.mode
+                if mode == _GE:  # `_ready` is asked where it does not hold for certain
+                    have, need = self._semaphores.values[bound.index], bound.need
+                    if have <= need and (
+                        have < need or self._semaphores.changed[bound.index] + device.propagation_ps > now
+                    ):
+                        self._ready(mode, bound.index, need, now)
+                        return
+                elif mode and not self._ready(mode, bound.index, bound.need, now):
                     return
             else:
                 begun = self._begin(loaded, now)
@@ -360,11 +368,11 @@ class Sequencer:
                     event = self._event(number, loaded, action, issued, now)
                     for hook in device.hooks.effect:
                         hook(event)
-            settles = self._products.pending and not self._is_ahead
+            settled = False
+            if self._products.pending and not self._is_ahead:
+                settled = self._products.settle(action.read_places, action.write_places)
             if device.log is not None:
-                device.log.append((self, action, bool(settles)))
-            if settles:
-                self._products.settle(action.read_places, action.write_places)
+                device.log.append((self, action, settled))
             effect = action.effect
             if effect is not None:
                 effect()

@@ -31,10 +31,17 @@ def write_tensors(
         memory.write(tensor.address, data)
 
 
-def read_tensor(tensors: Mapping[str, DeviceTensor], memory: DeviceMemory, name: str) -> npt.NDArray[Any]:
-    """Return a copy of a tensor as it is now: by element type and shape where the file gives them, else bytes."""
+def read_tensor(
+    tensors: Mapping[str, DeviceTensor], memory: DeviceMemory, name: str, last: bool = False
+) -> npt.NDArray[Any]:
+    """Return a copy of a tensor as it is now: by element type and shape where the file gives them, else bytes.
+
+    `last` says that nobody looks at the tensor any more: its bytes need not be copied then.
+    """
     tensor = _named(tensors, name)
-    data = memory.view(tensor.address, tensor.nbytes).copy() if tensor.nbytes else np.zeros(0, np.uint8)
+    data = memory.part_with(tensor.address, tensor.nbytes) if last else None
+    if data is None:
+        data = memory.view(tensor.address, tensor.nbytes).copy() if tensor.nbytes else np.zeros(0, np.uint8)
     if not tensor.dtype:
         return data
     return data.view(numpy_dtype(Dtype.from_numpy_name(tensor.dtype))).reshape(tensor.shape)

@@ -68,7 +68,7 @@ class Workspace:
         return found
 
     def renew(self) -> None:
-        """Be as if nothing had run here, but for the words that are bound."""
+        """Be as if nothing had run here, but for the words that are bound, and what `memory.freshen` still fills."""
         self.memory.renew()
         self.pe.renew()
         for each in self.accumulators.values():
@@ -80,7 +80,7 @@ _lock = threading.Lock()
 
 
 def take_workspace(arch: Arch, index: int) -> Workspace:
-    """Return a workspace, as fresh as a new one, for a core of a chip."""
+    """Return a workspace for a core of a chip, as fresh as a new one once its memory is told to `freshen`."""
     with _lock:
         found = next((each for each in reversed(_waiting) if each.arch is arch and each.index == index), None)
         if found is not None:

@@ -20,10 +20,11 @@ from emulator.dma.moves import (
 )
 from emulator.dma.row_moves import bind_rows
 from emulator.dma.rows import RowsRequest
-from emulator.dma.sides import Bound, find_side, range_of
+from emulator.dma.sides import Bound, Planned, find_side, look_up, plan_side, range_of
 from emulator.dma.transfer import Dims, Part, Side, Transfer
 from emulator.extents import Extent
 from emulator.faults import Place
+from formats.dtypes import Dtype
 from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -47,8 +48,15 @@ def bind(device: DeviceContext, transfer: Transfer) -> Move:
     if isinstance(request, RowsRequest):
         one_by_one = partial(bind_parts, device, transfer)
         return bind_rows(device, transfer, request.rows, one_by_one) or one_by_one()
-    parts = request.parts
-    return _bind_part(device, transfer, parts[0]) if len(parts) == 1 else bind_parts(device, transfer)
+    copied = request.copied
+    if copied is None:
+        copied = request.copied = _plan_copy(request.parts)
+    if copied:
+        src, source, target = copied
+        found, into = look_up(device, source, "src"), look_up(device, target, "dst")
+        if found is not None and into is not None and found[0].shape == into[0].shape:
+            return _copy(device, transfer, src, *found, *into)
+    return bind_parts(device, transfer)
 
 
 def bind_parts(device: DeviceContext, transfer: Transfer) -> Move:
@@ -96,18 +104,9 @@ class _Work(NamedTuple):
 def _bind_part(device: DeviceContext, transfer: Transfer, part: Part) -> Move:
     found = _copied(device, transfer, part)
     if found is not None:
-        data, read, into, written = found
         ((src, dst),) = part.copies
-        if src.dtype == dst.dtype and data.shape == into.shape:  # most transfers: in one function
-
-            def copy() -> None:
-                if read is not None and not read.full and device.checking and (missing := read.missing()):
-                    _warn(device, transfer, src, missing, read)
-                into[...] = data
-                if written is not None and not written.full:
-                    written.mark()
-
-            return copy
+        if src.dtype == dst.dtype and found[0].shape == found[2].shape:
+            return _copy(device, transfer, src, *found)
     work, reads, writes = _work_of(device, transfer, part)
 
     def move() -> None:
@@ -119,6 +118,44 @@ def _bind_part(device: DeviceContext, transfer: Transfer, part: Part) -> Move:
             writes.mark()
 
     return move
+
+
+def _copy(
+    device: DeviceContext,
+    transfer: Transfer,
+    source: Side,
+    data: Array,
+    read: Extent | None,
+    into: Array,
+    written: Extent | None,
+) -> Move:
+    """Return the move of most transfers, in one function."""
+
+    def copy() -> None:
+        if read is not None and not read.full and device.checking and (missing := read.missing()):
+            _warn(device, transfer, source, missing, read)
+        into[...] = data
+        if written is not None and not written.full:
+            written.mark()
+
+    return copy
+
+
+def _plan_copy(parts: tuple[Part, ...]) -> tuple[Side, Planned, Planned] | tuple[()]:
+    """Return the source and both sides of what only copies, as they are looked up on any device; () for all else."""
+    if len(parts) != 1 or parts[0].op not in ("copy", "cast") or len(parts[0].copies) != 1 or parts[0].shape:
+        return ()
+    ((src, dst),) = parts[0].copies
+    if src.dtype != dst.dtype:
+        return ()
+    dtype = _unit_type(src, dst)
+    source, target = plan_side(src, dtype), plan_side(dst, dtype)
+    return () if source is None or target is None else (src, source, target)
+
+
+def _unit_type(src: Side, dst: Side) -> Dtype | None:
+    """Return the element type of a copy that changes none, None where it moves whole runs."""
+    return None if src.run == dst.run and _are_alike(src.dims, dst.dims) else src.dtype
 
 
 def _warn(device: DeviceContext, transfer: Transfer, source: Side, missing: int, extent: Extent) -> None:
@@ -133,12 +170,11 @@ def _copied(
         return None
     ((src, dst),) = part.copies
     # In this order: of two sides that leave their memories the source is told of.
-    if src.dtype == dst.dtype and src.run == dst.run and _are_alike(src.dims, dst.dims):
-        data = find_side(device, transfer, src, "src", None)
-        into = None if data is None else find_side(device, transfer, dst, "dst", None)
-    else:
-        data = find_side(device, transfer, src, "src", src.dtype)
-        into = None if data is None else find_side(device, transfer, dst, "dst", dst.dtype)
+    same = src.dtype == dst.dtype
+    data = find_side(device, transfer, src, "src", _unit_type(src, dst) if same else src.dtype)
+    into = (
+        None if data is None else find_side(device, transfer, dst, "dst", _unit_type(src, dst) if same else dst.dtype)
+    )
     return None if data is None or into is None else (*data, *into)
 
 

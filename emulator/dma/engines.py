@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from emulator.dma.arbitration import Plan
+from emulator.dma.queues import DmaQueue
 from emulator.dma.quiet import Quiet
 from emulator.dma.rings import Ring
 from emulator.dma.work import Apart, Piece, PlanState, Run, within
@@ -43,7 +44,7 @@ class DmaEngines:
     """
 
     NOT_STATE: ClassVar = {
-        "core": "wiring", "_count": "wiring", "_rings": "wiring",
+        "core": "wiring", "_count": "wiring", "_owners": "wiring", "_rings": "wiring",
         "quiet": "in the plans for whoever asks for the state",
         "_is_asked": "whether somebody asks for the state",
         **dict.fromkeys(("_in_row", "_planned", "_ring"), "what was given since there are plans"),
@@ -52,7 +53,8 @@ class DmaEngines:
     def __init__(self, core: int, count: int) -> None:
         self.core = core
         self._count = count
-        self._rings: dict[int, tuple[Ring, ...]] = {}  # by number; few of them ever have a queue
+        self._rings: dict[int, tuple[Ring, ...]] = {}  # by number, of those that somebody has looked at
+        self._owners: dict[int, DmaQueue] = {}
         self.busy_before = [0] * count
         self.plans = [Plan(0, count - 1)]
         self.quiet: Quiet | None = Quiet([DMA_RINGS - 1] * count)
@@ -60,11 +62,21 @@ class DmaEngines:
         self._planned = self._in_row = 0
         self._ring = -1
 
+    def give_rings(self, queue: DmaQueue) -> None:
+        """Let a queue own the rings of its number on as many engines as it has rings."""
+        self._owners[queue.ring] = queue
+        for each in self._rings.get(queue.ring, ())[: queue.num_queues]:
+            each.owner = queue
+
     def numbered(self, ring: int) -> tuple[Ring, ...]:
         """Return the ring of a number of each engine."""
         found = self._rings.get(ring)
         if found is None:
-            found = self._rings[ring] = tuple(Ring(self.core, engine, ring) for engine in range(self._count))
+            owner = self._owners.get(ring)
+            owned = 0 if owner is None else owner.num_queues
+            found = self._rings[ring] = tuple(
+                [Ring(self.core, engine, ring, owner if engine < owned else None) for engine in range(self._count)]
+            )
         return found
 
     @property

@@ -39,9 +39,8 @@ class Segment(NamedTuple):
 class Ring:
     """A ring of descriptors; `head` and `tail` are positions in it, `outstanding` counts what lies between them."""
 
-    def __init__(self, core: int, engine: int, index: int) -> None:
-        self.core, self.engine, self.index = core, engine, index
-        self.owner: DmaQueue | None = None
+    def __init__(self, core: int, engine: int, index: int, owner: DmaQueue | None = None) -> None:
+        self.core, self.engine, self.index, self.owner = core, engine, index, owner
         self.size = RING_SIZE
 
     @property

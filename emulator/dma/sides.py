@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from emulator.context import CoreContext, DeviceContext
     from emulator.device_memory import Allocation
 
-__all__ = ["Bound", "bytes_of_allocation", "find_side", "range_of"]
+__all__ = ["Bound", "Planned", "bytes_of_allocation", "find_side", "look_up", "plan_side", "range_of"]
 
 Array = npt.NDArray[Any]
+# In SBUF a core and a place there; in device memory an allocation, an offset in it, and how NumPy walks it.
+Planned = tuple[Any, ...]
 _SIDES = 1 << 14  # sides in SBUF that a core remembers
 
 
@@ -52,41 +54,57 @@ def _form(dims: Dims, run: int, dtype: Dtype | None) -> _Form:
     return _Form(low, high, side.nbytes, element, (*counts, run // size), (*steps, size))
 
 
-def find_side(
-    device: DeviceContext, transfer: Transfer, side: Side, operand: str, dtype: Dtype | None
-) -> tuple[Array, Extent | None] | None:
-    """Return the elements of a side, and which of its bytes are written, as `Bound` does; None where that has to say.
+def plan_side(side: Side, dtype: Dtype | None) -> Planned | None:
+    """Return what it takes to look a side up on any device, for `look_up`; None where `Bound` has to say.
 
-    Without an element type they are whole runs. `Extent` is None where every byte is known to be written for good.
+    Without an element type its elements are whole runs.
     """
-    if side.space == "SBUF":
-        if side.core >= len(device.cores):
-            return None
-        memory = device.cores[side.core].memory
-        # Loops and tiles that share a place come back to it.
-        place = side.address, side.dims, side.run, dtype
-        found = memory.tiles.get(place)
-        if found is None:
-            bound = Bound(device, transfer, side, operand)
-            elements = bound.view(unit_of(side.run) if dtype is None else element_dtype(dtype))
-            found = elements[..., 0] if dtype is None else elements, bound.written()
-            if len(memory.tiles) >= _SIDES:
-                memory.tiles.clear()
-            memory.tiles[place] = found
-        return found
-    limit = side.limit
+    space, core, address, dims, run, _, limit, *_ = side
+    if space == "SBUF":
+        return core, (address, dims, run, dtype)
     if limit is None:
         return None
     _, start, room = limit
-    dims, run, offset = side.dims, side.run, side.address - start
+    offset = address - start
     low, high, nbytes, element, shape, strides = _form(dims, run, dtype)
     if offset + low < 0 or offset + high > room:
         return None
+    return start, room, offset, dims, run, nbytes, element, shape, strides
+
+
+def look_up(device: DeviceContext, planned: Planned, operand: str) -> tuple[Array, Extent | None] | None:
+    """Return the elements of a side, and which of its bytes are written, as `Bound` does; None where that has to say.
+
+    `Extent` is None where every byte is known to be written for good.
+    """
+    if len(planned) == 2:
+        core, place = planned
+        # Loops and tiles that share a place come back to it.
+        return device.cores[core].memory.tiles.get(place) if core < len(device.cores) else None
+    start, room, offset, dims, run, nbytes, element, shape, strides = planned
     allocation = device.hbm.allocations.get(start)
     if allocation is None or allocation.nbytes < room:
         return None
-    view: Array = np.ndarray(shape, element, bytes_of_allocation(allocation, operand), offset, strides)
+    data = allocation.data if allocation.pages is None else bytes_of_allocation(allocation, operand)
+    view: Array = np.ndarray(shape, element, data, offset, strides)
     return view, None if allocation.whole else allocation.extent(offset, dims, run, nbytes)
+
+
+def find_side(
+    device: DeviceContext, transfer: Transfer, side: Side, operand: str, dtype: Dtype | None
+) -> tuple[Array, Extent | None] | None:
+    """Return what `look_up` does, also of a place in SBUF that is asked for for the first time."""
+    planned = plan_side(side, dtype)
+    found = None if planned is None else look_up(device, planned, operand)
+    if found is None and side.space == "SBUF" and side.core < len(device.cores):
+        tiles = device.cores[side.core].memory.tiles
+        bound = Bound(device, transfer, side, operand)
+        elements = bound.view(unit_of(side.run) if dtype is None else element_dtype(dtype))
+        found = elements[..., 0] if dtype is None else elements, bound.written()
+        if len(tiles) >= _SIDES:
+            tiles.clear()
+        tiles[side.address, side.dims, side.run, dtype] = found
+    return found
 
 
 def bytes_of_allocation(allocation: Allocation, operand: str) -> Bytes:

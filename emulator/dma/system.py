@@ -141,8 +141,7 @@ class DmaSystem:
         queue = DmaQueue(core, name, engine, ring, num_queues, semaphores, kind)
         # A partial, not a lambda: `Device.ahead` reads the queue off it.
         queue.complete = partial(self._complete, queue)
-        for each in self._engines_of(core).numbered(ring)[:num_queues]:
-            each.owner = queue
+        self._engines_of(core).give_rings(queue)
         self.queues.append(queue)
         if kind == COLLECTIVE:
             self._carries = True
@@ -430,16 +429,15 @@ class DmaSystem:
                 event_number = device.next_number()
                 if device.makes_events:
                     event = self._tell_effect(event_number, transfer, now_ps)
-            settled = []
-            for each in device.cores:
-                if each.pe.pending:
-                    settled.append(each)
+            move = transfer.move if self.moves_data else None
+            settled: list[int] = []
+            if move is not None:
+                for each in device.cores:
+                    if each.pe.pending and self.settle_products(each, transfer):
+                        settled.append(each.index)
             if device.log is not None:
-                device.log.append((transfer, tuple([each.index for each in settled]), now_ps))
-            move = transfer.move
-            if move is not None and self.moves_data:
-                for each in settled:
-                    self.settle_products(each, transfer)
+                device.log.append((transfer, tuple(settled), now_ps))
+            if move is not None:
                 notes = device.notes
                 if notes is not None:
                     self._moving = event_number, transfer, now_ps
@@ -507,14 +505,15 @@ class DmaSystem:
         if self._moving is not None:
             self._late = self._tell_effect(*self._moving)
 
-    def settle_products(self, core: CoreContext, transfer: Transfer) -> None:
-        """Have the Tensor engine add what a transfer into its core's SBUF would take from it."""
+    def settle_products(self, core: CoreContext, transfer: Transfer) -> bool:
+        """Have the Tensor engine add what a transfer into its core's SBUF would take from it; return whether it did."""
         request = transfer.request
         if isinstance(request, RowsRequest) and request.rows.sides[1].space != "SBUF":
-            return
+            return False
         regions = TransferRegions(transfer, self._device.arch.sbuf_bytes.whole).write_regions
-        if any(each.space == "SBUF" for each in regions):
-            core.pe.settle((), [each for each in regions if each.core == core.index])
+        if not any(each.space == "SBUF" for each in regions):
+            return False
+        return core.pe.settle((), [each for each in regions if each.core == core.index])
 
     def _tell_effect(self, number: int, transfer: Transfer, now_ps: int) -> Event:
         """Return the event of a transfer, of which those know who see what it is about to change."""

@@ -227,10 +227,12 @@ class Request:
 
     `remote` is (core, semaphore, increment) raised on another core, `instruction` the word, `prebuilt` tells that its
     descriptors were made at load time, `facts` are those of its parts. `priced` is its course, with the costs and the
-    size of packets that it was worked out for. Nothing here refers to a device: files keep their words.
+    size of packets that it was worked out for, `copied` how its bytes are found (`emulator.dma.binding`). Nothing here
+    refers to a device: files keep their words.
     """
 
     __slots__ = (
+        "copied",
         "core",
         "engine",
         "facts",
@@ -268,6 +270,7 @@ class Request:
         self.facts = facts = facts_of(parts) if facts is None else facts
         self.nbytes = facts.nbytes
         self.priced: tuple[object, int, Any] | None = None
+        self.copied: tuple[Any, ...] | None = None
 
 
 class Transfer:

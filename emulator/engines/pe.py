@@ -219,9 +219,9 @@ def matmul(word: isa.MatMul, port: Port) -> Step:
         if latch.fp32_pass == _LOW:
             if state.pending:
                 state.flush(target)
-            if first:
+            if first and not state.deferring:
                 place.fill(0)
-            state.pending[key] = Pending(first, target, product.source, add)
+            state.pending[key] = Pending(first, target, product.source, add, place)
             return
         overwriting = first
         if latch.fp32_pass == _HIGH:

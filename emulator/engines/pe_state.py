@@ -139,12 +139,16 @@ class Latch:
 
 
 class Pending(NamedTuple):
-    """A LOW product that has not reached PSUM: `add(weights)` adds weightsᵀ·X, X being what lies at `moving`."""
+    """A LOW product that has not reached PSUM: `add(weights)` adds weightsᵀ·X, X being what lies at `moving`.
+
+    The `first` of several finds zeros in its `output`.
+    """
 
     first: bool
     place: Place
     moving: Place
     add: Callable[[Array], None]
+    output: Array
 
 
 class PeFlow(NamedTuple):
@@ -167,16 +171,20 @@ class PeState:
 
     LOW loads go to `low`, all others to `high`, so that both halves of an fp32 tile are at hand; `current` is the last.
     `pending` maps the operands of a LOW MATMUL to its product, in program order; `products` keeps bound operands.
+    While nobody looks at PSUM (`defer`), zeros are written when a product is added: one whose HIGH comes needs none.
     """
 
-    __slots__ = ("current", "half", "high", "low", "pending", "products", "scratch")
-    NOT_STATE: ClassVar = {"half": "scratch", "scratch": "scratch", "products": "a cache"}
+    __slots__ = ("current", "deferring", "half", "high", "low", "pending", "products", "scratch")
+    NOT_STATE: ClassVar = {
+        "half": "scratch", "scratch": "scratch", "products": "a cache", "deferring": "nobody looks meanwhile",
+    }  # fmt: skip
 
     def __init__(self) -> None:
         self.low, self.high = Latch(), Latch()
         self.current = self.high
         self.products: dict[tuple[Any, ...], Any] = {}
         self.pending: dict[tuple[Any, ...], Pending] = {}
+        self.deferring = False
         self.scratch = np.empty((PARTITIONS, PARTITIONS), np.float32)
         self.half = np.empty((PARTITIONS, PARTITIONS), np.float32)
 
@@ -191,16 +199,17 @@ class PeState:
         """Add the LOW half of pending products to PSUM: of all, or of those whose place meets another."""
         self._add([key for key, entry in self.pending.items() if place is None or entry.place.boxes_meet(place)])
 
-    def settle(self, reads: Iterable[RegionParts], writes: Iterable[RegionParts]) -> None:
+    def settle(self, reads: Iterable[RegionParts], writes: Iterable[RegionParts]) -> bool:
         """Add what others are about to see, or could no longer be added behind them: a LOW word has completed.
 
         Others read or write bytes of the product, or overwrite its moving operand. Else what they find would depend on
-        how far the Tensor engine has come since.
+        how far the Tensor engine has come since. Return whether there was anything to add.
         """
         chosen = self.met(reads, writes)
         if chosen:
             with np.errstate(all="ignore"):
                 self._add(chosen)
+        return bool(chosen)
 
     def met(self, reads: Iterable[RegionParts], writes: Iterable[RegionParts]) -> list[tuple[Any, ...]]:
         """Return the pending products that `settle` adds."""
@@ -217,7 +226,18 @@ class PeState:
             return
         keep_low(self.low.weights, self.scratch)
         for key in chosen:
-            self.pending.pop(key).add(self.scratch)
+            product = self.pending.pop(key)
+            if self.deferring and product.first:
+                product.output.fill(0)
+            product.add(self.scratch)
+
+    def defer(self, yes: bool) -> None:
+        """Begin to write no zeros before they are needed, or have all of them written."""
+        self.deferring = yes
+        if not yes:
+            for product in self.pending.values():
+                if product.first:
+                    product.output.fill(0)
 
     def snapshot(self) -> PeSnapshot:
         """Return an independent copy of the state, for `restore`."""

@@ -150,7 +150,7 @@ def _executed(
 
         watching = [Again(checks), *watching]
     arrays = check_inputs(opened, inputs)
-    device = new_device(opened, settings)
+    device = new_device(opened, settings, unseen=not watching)
     device.observers.extend(observer for observer in watching if is_observer(observer))
     device.load(opened)
     device.set_inputs(arrays)
@@ -171,7 +171,7 @@ def _executed(
         if hasattr(observer, "finish"):
             observer.finish()
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
-    result = result_of(device, seconds, findings, () if stream is None else stream.records())
+    result = result_of(device, seconds, findings, () if stream is None else stream.records(), last=not observers)
     if not observers:
         # Nobody else has seen the device: its memories serve the next run, and so does what checks keep beside them.
         device.release()
@@ -181,7 +181,7 @@ def _executed(
     return result
 
 
-def new_device(neff: Neff, settings: Settings) -> Device:
+def new_device(neff: Neff, settings: Settings, *, unseen: bool = False) -> Device:
     """Return an empty device of the kind that a NEFF asks for; InputError for a target of another generation."""
     target = neff.target if settings.target is None else resolve_target(settings.target)
     if target.generation != neff.target.generation:
@@ -198,6 +198,7 @@ def new_device(neff: Neff, settings: Settings) -> Device:
         hang_timeout_ps=settings.hang_timeout_ps,
         act=settings.act,
         max_seconds=settings.max_seconds,
+        unseen=unseen,
     )
 
 
@@ -243,9 +244,11 @@ def _run_with(device: Device, progress: Progress) -> None:
     progress(device)
 
 
-def result_of(device: Device, seconds: float, findings: tuple[Any, ...], prints: tuple[Printed, ...]) -> Result:
-    """Return what came of an execution that has ended."""
-    outputs = device.outputs()
+def result_of(
+    device: Device, seconds: float, findings: tuple[Any, ...], prints: tuple[Printed, ...], *, last: bool = False
+) -> Result:
+    """Return what came of an execution that has ended; `last` says that the device is of no use after that."""
+    outputs = device.outputs(last)
     by_core: tuple[dict[str, Array], ...] = ()
     if device.model is not None:
         # Cores of one logical core share their outputs; each fills its part.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from formats.named_tuple import NamedTuple
 
-__all__ = ["EngineTrack", "Owner", "QueueTrack", "Rows", "Track"]
+__all__ = ["EngineTrack", "Owner", "QueueTrack", "Rows", "Track", "Unread"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -39,38 +38,46 @@ class Rows(NamedTuple):
     number: Longs
 
 
+class Unread:
+    """What a recorder has noted and nobody has looked at; `read` makes rows of the notes."""
+
+    __slots__ = ("notes", "read")
+
+    def __init__(self, notes: Sequence[object] = (), read: Callable[[], None] | None = None) -> None:
+        self.notes, self.read = notes, read
+
+
 class Columns:
     """Rows of numbers that become columns when somebody looks: to append to a dozen arrays takes far longer.
 
-    `add` takes a row, or what `read` makes one of; whoever holds many of these has them settled now and then, since
-    rows take more memory. `fresh` are those that are not in the `columns` yet.
+    `add` takes a row; `fresh` are those that are not in the `columns` yet, and there may be more in what is `unread`.
     """
 
-    __slots__ = ("_read", "_width", "add", "columns", "fresh")
+    __slots__ = ("add", "columns", "fresh", "unread")
 
-    def __init__(self, width: int, read: Callable[..., tuple[int, ...]] | None = None) -> None:
-        self.columns: tuple[array[int], ...] = ()  # made for the first that looks
-        self._width, self._read = width, read
-        self.fresh: list[tuple[Any, ...]] = []
+    def __init__(self, width: int, unread: Unread) -> None:
+        self.columns = tuple([array("q") for _ in range(width)])
+        self.unread = unread
+        self.fresh: list[tuple[int, ...]] = []
         self.add = self.fresh.append
 
     def settled(self) -> tuple[array[int], ...]:
         """Return the columns, with all rows in them."""
-        if not self.columns:
-            self.columns = tuple([array("q") for _ in range(self._width)])
+        if self.unread.notes and self.unread.read is not None:
+            self.unread.read()
         if self.fresh:
-            rows, read = self.fresh.copy(), self._read
-            self.fresh.clear()
-            if read is not None:
-                rows = [read(*row) for row in rows]
-            for column, values in zip(self.columns, zip(*rows, strict=True), strict=True):
+            for column, values in zip(self.columns, zip(*self.fresh, strict=True), strict=True):
                 column.extend(values)
+            self.fresh.clear()
         return self.columns
 
     def cut(self, keep: int) -> None:
         """Forget the rows from index `keep` on."""
         for column in self.settled():
             del column[keep:]
+
+
+_READ = Unread()
 
 
 class Column:
@@ -82,7 +89,7 @@ class Column:
     def __get__(self, owner: object, cls: type) -> array[int]:
         rows: Columns = getattr(owner, self._rows)
         # Whoever looks, looks often.
-        return (rows.settled() if rows.fresh or not rows.columns else rows.columns)[self._place]
+        return (rows.settled() if rows.unread.notes or rows.fresh else rows.columns)[self._place]
 
 
 class Track:
@@ -96,9 +103,9 @@ class Track:
     start, pc, waited = Column("begun", 0), Column("begun", 1), Column("begun", 2)
     completed, number = Column("ended", 0), Column("ended", 1)
 
-    def __init__(self, owner: Owner, base: int = 0) -> None:
+    def __init__(self, owner: Owner, base: int = 0, unread: Unread = _READ) -> None:
         self.owner, self.base = owner, base
-        self.begun, self.ended = Columns(5), Columns(2)
+        self.begun, self.ended = Columns(5, unread), Columns(2, unread)
 
     def settle(self) -> None:
         """Have all rows in the columns."""
@@ -140,8 +147,8 @@ class EngineTrack(Track):
     __slots__ = ("early", "free_ps", "issued")
     free, position = Column("begun", 3), Column("begun", 4)
 
-    def __init__(self, owner: Owner, base: int = 0) -> None:
-        super().__init__(owner, base)
+    def __init__(self, owner: Owner, base: int = 0, unread: Unread = _READ) -> None:
+        super().__init__(owner, base, unread)
         self.early: dict[int, int] = {}
         self.issued = self.free_ps = 0  # how many rows have begun, and `free` of the last one
 
@@ -171,9 +178,9 @@ class QueueTrack(Track):
     waited, triggered, generated, nbytes = (Column("ended", place) for place in range(4, 8))
     hbm_bytes, pieces, transfer, flags = (Column("ended", place) for place in range(8, 12))
 
-    def __init__(self, owner: Owner, read: Callable[..., tuple[int, ...]]) -> None:
-        super().__init__(owner)
-        self.ended = Columns(12, read)
+    def __init__(self, owner: Owner, unread: Unread) -> None:
+        super().__init__(owner, 0, unread)
+        self.ended = Columns(12, unread)
 
     @property
     def collective(self) -> bool:

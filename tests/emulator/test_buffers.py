@@ -12,6 +12,7 @@ from emulator import buffers
 def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "_free", {})
     monkeypatch.setattr(buffers, "_kept", 0)
+    buffers._returned.clear()
 
 
 def test_what_was_given_last_is_taken_first_as_the_same_object() -> None:
@@ -45,3 +46,27 @@ def test_sizes_that_nobody_asks_for_make_room(monkeypatch: pytest.MonkeyPatch) -
     huge = buffers.take(11 << 15)
     buffers.give(huge)
     assert not buffers._free and buffers._kept == 0
+
+
+def test_what_was_handed_over_comes_back_when_nobody_has_it() -> None:
+    own, other = buffers.take(1 << 15), buffers.take(1 << 15)
+    handed = buffers.hand_over(own)
+    assert np.shares_memory(handed, own) and handed.shape == own.shape and handed.flags.writeable
+    part = handed.view(np.float32).reshape(64, -1)[3:5]
+    buffers.give(other)
+    del handed
+    assert buffers.take(1 << 15) is other and buffers.take(1 << 15) is not own  # a part of it is in use
+    buffers.give(other)
+    del part
+    assert buffers.take(1 << 15) is other  # what was given goes first, as a program gave it
+    assert buffers.take(1 << 15) is own and buffers._kept == 0
+    small = buffers.take(1 << 10)
+    assert buffers.hand_over(small) is small
+
+
+def test_few_of_those_that_come_back_wait() -> None:
+    handed = [buffers.hand_over(buffers.take(1 << 15)) for _ in range(40)]
+    del handed
+    assert len(buffers._returned) == buffers._MOST_RETURNED
+    buffers.give(buffers.take(1 << 15))
+    assert buffers._kept == buffers._MOST_RETURNED << 15 and not buffers._returned

@@ -143,3 +143,26 @@ def test_what_meets_a_product_is_exact() -> None:
     assert pe.met([("SBUF", 0, 0, 128, MOVING, 4 * N, None)], [("SBUF", 0, 0, 128, MOVING + 4 * N, 4, None)]) == []
     device.write_device(device.addresses.core_base(0) + SBUF_PARTITION_STRIDE * 3 + MOVING, 4, 0)
     assert not pe.pending and np.array_equal(at(device, PSUM_BASE), low_of(W).T @ X)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"PE": ALONE},
+        {"PE": [*ALONE, load(OTHER, LOW)]},
+        {"PE": [*ALONE, load(OTHER, LOW), multiply(2), load(OTHER, HIGH), multiply(2)]},
+        {"PE": [*ALONE, load(WEIGHTS, HIGH), multiply(2), load(OTHER, LOW), multiply(2)]},
+        {"PE": [*ALONE, load(OTHER, LOW, **after(1))], "DVE": [copy(PSUM_BASE, COPIED, 1)]},
+        {"PE": [*ALONE, load(OTHER, LOW, **after(1))], "DVE": [copy(WEIGHTS, MOVING, 1)]},
+    ],
+)
+def test_zeros_that_are_deferred_are_there_for_who_finds_them(words: dict[str, list[isa.Instruction]]) -> None:
+    found = []
+    for defers in (False, True):
+        device = put(device_with(words))
+        memory, pe = device.cores[0].memory, device.cores[0].pe
+        pe.defer(defers)
+        assert device.run() == "finished", device.fault
+        pe.defer(False)
+        found.append((memory.psum.tobytes(), memory.sbuf.tobytes(), pe.fingerprint()))
+    assert found[0] == found[1]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+from sys import setprofile
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from emulator.device import Device
 from emulator.events import Event
-from emulator.timeline import EngineTrack, Owner, QueueTrack, Recorder
+from emulator.timeline import EngineTrack, Owner, QueueTrack, Recorder, Track
 from emulator.timeline.measure import data_decides, measure
 from neurontools.debugger import Session
 from tests.timeline.support import case, record
@@ -104,6 +108,59 @@ def test_it_notices_by_itself_that_the_device_went_back() -> None:
     session.reverse_step(9)
     session.continue_()
     assert rows(recorder) == rows(record(neff, inputs))
+
+
+def test_whoever_looks_on_the_way_sees_what_the_end_shows() -> None:
+    for name in ("softmax", "pair"):
+        neff, inputs = case(name)
+        session, chance, straight = Session(neff, inputs), Random(0), record(neff, inputs)
+        watched = Recorder(session.device)
+        session.device.observers.append(watched)
+        held: dict[Owner, Track] = {}
+        for _ in range(40):
+            session.step(chance.randint(1, 5))
+            if chance.random() < 0.3:
+                session.reverse_step(min(session.events, chance.randint(1, 6)))
+                if chance.random() < 0.5:
+                    watched.truncate(session.events)
+            look = chance.choice(("tracks", "changes", "ports", "late", "holds", "a track"))
+            if look == "a track":  # that was asked for before, and shows what came since
+                seen = {owner: list(track.number) for owner, track in held.items()}
+                assert seen == {owner: list(watched.tracks[owner].number) for owner in held}
+            else:
+                assert getattr(watched, look) is not None
+                held = watched.tracks.copy()
+        session.continue_()
+        assert rows(watched) == rows(straight)
+        assert (watched.ports, watched.late) == (straight.ports, straight.late)
+
+
+def test_a_recorder_that_nobody_looks_at_does_little_but_note() -> None:
+    neff, inputs = case("softmax")
+    calls = noted = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    def run(recording: bool) -> int:
+        nonlocal calls, noted
+        device = Device(neff.target, len(neff.subgraphs))
+        device.replays = False
+        device.load(neff)
+        device.set_inputs(inputs)
+        calls = 0
+        setprofile(count)
+        if recording:
+            device.observers.append(Recorder(device))
+        device.run()
+        setprofile(None)
+        noted = 2 * device.steps  # a beginning and an end of each
+        device.release()
+        return calls
+
+    run(False)  # what is bound in the first run is kept
+    assert run(True) - run(False) < 6 * noted
 
 
 def test_a_schedule_without_data_is_the_same_schedule() -> None:
