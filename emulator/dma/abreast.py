@@ -5,7 +5,7 @@ What is asked about times has one answer for all of them, or `Apart` says from w
 
 from __future__ import annotations
 
-from emulator.dma.work import Apart, Run
+from emulator.dma.work import Apart
 
 __all__ = ["Abreast"]
 
@@ -27,17 +27,18 @@ class Abreast:
             raise Apart(next(one for one in range(first, last + 1) if (ahead + slope * one >= 0) != over))
         return over
 
-    def is_same(self, one: Run, other: Run) -> bool:
-        """Return whether two runs are ready at the same time, on all engines; Apart where they differ."""
-        ahead, slope = one.ready_ps - other.ready_ps, one.step_ps - other.step_ps
+    def is_same(self, at_ps: int, step_ps: int, other_ps: int, other_step_ps: int) -> bool:
+        """Return whether a time is the same as another, on all engines; Apart where they differ."""
+        ahead, slope = at_ps - other_ps, step_ps - other_step_ps
         if not slope:
             return not ahead
         first, last = self.first, self.last
-        same = ahead + slope * first == 0
-        for engine in range(first, last + 1):
-            if (ahead + slope * engine == 0) != same:
-                raise Apart(engine)
-        return same
+        meeting, rest = divmod(-ahead, slope)
+        if rest or not first <= meeting <= last:
+            return False
+        if first == last:
+            return True
+        raise Apart(max(meeting, first + 1))
 
     def parts(self, most: int, gap_ps: int, slope: int, each_ps: int) -> int:
         """Return the whole parts of a gap, at most so many, on all engines; Apart where they differ."""

@@ -16,18 +16,19 @@ from collections import deque
 from itertools import accumulate, islice
 from typing import ClassVar
 
-from emulator.dma.abreast import Abreast
+from emulator.dma.turns import Turns
 from emulator.dma.work import Head, Lane, Piece, PlanState, Point, Run, Time, joined, within
 from formats.neuron_core import DMA_RINGS
 
 __all__ = ["Plan"]
 
 _SERVED = 32  # runs of a ring that may be kept after they were served, so that few calls delete many
+_FEW = 16  # runs whose end is estimated before they are worked out
 _LONG_AGO: Time = (0, 0)
 _made = tuple.__new__  # a named tuple in half the time
 
 
-class Plan(Abreast):
+class Plan(Turns):
     """When engines `first` to `last` serve what they were given; `spans` of transfers as far as they are worked out.
 
     `busy_ps` is how long what each was given moves data.
@@ -36,13 +37,9 @@ class Plan(Abreast):
     __slots__ = (
         "_behind",
         "_bound_ps",
-        "_heads",
-        "_lanes",
-        "_last_ring",
         "_latest",
         "_points",
         "_state",
-        "_time",
         "busy_ps",
         "spans",
     )
@@ -52,12 +49,8 @@ class Plan(Abreast):
     }
 
     def __init__(self, first: int = 0, last: int = 0, time_ps: int = 0, last_ring: int = DMA_RINGS - 1) -> None:
-        super().__init__(first, last)
+        super().__init__(first, last, time_ps, last_ring)
         self.busy_ps = 0
-        self._lanes: dict[int, Lane] = {}  # by ring
-        self._heads: dict[int, Head] = {}
-        self._time: Time = (time_ps, 0)
-        self._last_ring = last_ring
         self._latest: Time = (0, 0)  # a run that is ready as late as any, where all engines agree on it
         self._bound_ps = 0  # all are served at the latest
         self.spans: dict[int, tuple[Piece, ...]] = {}
@@ -183,17 +176,52 @@ class Plan(Abreast):
         time, further = self._time
         if time + further * first >= begin and time + further * last >= end:
             return False
+        left, count, lanes = 0, 0, self._lanes
         for ring, (number, packets, _) in self._heads.items():
-            lane = self._lanes[ring]
-            index = number - lane.start
-            run = lane.runs[index]
-            time += lane.sums[-1] - lane.sums[index] + run.packet_ps * (packets - 1) + run.last_ps
-        if time + further * first >= begin and time + further * last >= end:
+            lane = lanes[ring]
+            sums, index = lane.sums, number - lane.start
+            _, _, _, _, packet, took, _, _ = lane.runs[index]
+            left += sums[-1] - sums[index] + packet * (packets - 1) + took
+            count += len(sums) - index
+        if time + left + further * first >= begin and time + left + further * last >= end:
             return False
+        if count <= _FEW:
+            # At the latest everything is served so much before or behind, on any engine.
+            late_ps = self._late_ps(step_ps)
+            if late_ps < at_ps:
+                self._bound_ps = min(self._bound_ps, late_ps + step_ps * (last if step_ps > 0 else first))
+                return True
         self.work_out()
         time, further = self._time
         self._bound_ps = time + further * (last if further > 0 else first)
         return not self.is_over(time, further, at_ps, step_ps)
+
+    def _late_ps(self, step_ps: int) -> int:
+        """Return a time on engine 0 that, so much later on each further one, no engine is later through than.
+
+        Whoever has its turn, engines do not wait while something is ready: all is served one after the other, the first
+        of it behind one filling of pipes at most.
+        """
+        first, last = self.first, self.last
+        at, further = self._time
+        ready: list[tuple[int, int]] = []
+        fill_ps = 0
+        for ring, (number, packets, _) in self._heads.items():
+            lane, latest = self._lanes[ring], 0
+            for _, _, begins, count, packet, took, fill, slope in lane.runs[number - lane.start :]:
+                slope -= step_ps
+                begins += slope * (last if slope > 0 else first)
+                if begins > latest:
+                    latest = begins
+                ready.append((latest, packet * ((packets or count) - 1) + took))
+                packets = 0
+                if fill > fill_ps:
+                    fill_ps = fill
+        further -= step_ps
+        at += further * (last if further > 0 else first)
+        for latest, took in sorted(ready):
+            at = max(at, latest + fill_ps) + took
+        return at
 
     def pieces(self, transfer: int) -> tuple[Piece, ...]:
         """Return when a transfer begins and ends."""
@@ -240,168 +268,6 @@ class Plan(Abreast):
                 del heads[ring]
             points.append(_made(Point, (time, ring, heads.copy(), done)))
 
-    def _take_two_turns(self) -> int:
-        """Do as `_take_turns` for two rings, which there are nearly always."""
-        heads, lanes = self._heads, self._lanes
-        (one, (number, left, _)), (other, (its_number, its_left, _)) = heads.items()
-        lane, its_lane = lanes[one], lanes[other]
-        mine, its = lane.runs[number - lane.start], its_lane.runs[its_number - its_lane.start]
-        _, _, my_ready, _, my_packet, _, my_fill, my_step = mine
-        _, _, its_ready, _, its_packet, _, its_fill, its_step = its
-        at, step = self._time
-        last_ring, first, last = self._last_ring, self.first, self.last
-        is_over = self.is_over
-        while True:
-            ahead, slope = at - my_ready, step - my_step
-            i_am = ahead + slope * first >= 0
-            if i_am != (ahead + slope * last >= 0):
-                is_over(at, step, my_ready, my_step)
-            ahead, slope = at - its_ready, step - its_step
-            it_is = ahead + slope * first >= 0
-            if it_is != (ahead + slope * last >= 0):
-                is_over(at, step, its_ready, its_step)
-            if i_am and it_is:
-                # In turns until one has its last packet left, which it has in its next turn.
-                rounds = min(left, its_left) - 1
-                left -= rounds
-                its_left -= rounds
-                at += rounds * (my_packet + its_packet)
-                if (one - last_ring - 1) % DMA_RINGS < (other - last_ring - 1) % DMA_RINGS:
-                    ring = one
-                    if left > 1:
-                        left -= 1
-                        at += my_packet
-                        last_ring, ring = one, other
-                else:
-                    ring = other
-                    if its_left > 1:
-                        its_left -= 1
-                        at += its_packet
-                        last_ring, ring = other, one
-                break
-            if i_am:
-                count = left
-                if my_packet:
-                    count = self.parts(left, its_ready - at + my_packet - 1, its_step - step, my_packet)
-                if count == left:
-                    ring = one
-                    break
-                left -= count
-                took, last_ring = count * my_packet, one
-            elif it_is:
-                count = its_left
-                if its_packet:
-                    count = self.parts(its_left, my_ready - at + its_packet - 1, my_step - step, its_packet)
-                if count == its_left:
-                    ring = other
-                    break
-                its_left -= count
-                took, last_ring = count * its_packet, other
-            else:
-                # Neither: the one that is ready first begins, and where both are, the one whose turn it is.
-                later = its if not is_over(its_ready, its_step, my_ready, my_step) else mine
-                i_am, it_is = self.is_same(mine, later), self.is_same(its, later)
-                if i_am and it_is:
-                    i_am = (one - last_ring - 1) % DMA_RINGS < (other - last_ring - 1) % DMA_RINGS
-                if i_am:
-                    if left == 1:  # it gets ready, and fills the pipe, with this packet
-                        ring = one
-                        break
-                    left -= 1
-                    took, last_ring = my_packet, one
-                    at, step = later.ready_ps + my_fill, later.step_ps
-                else:
-                    if its_left == 1:
-                        ring = other
-                        break
-                    its_left -= 1
-                    took, last_ring = its_packet, other
-                    at, step = later.ready_ps + its_fill, later.step_ps
-            at += took
-        heads[one] = number, left, heads[one][2]
-        heads[other] = its_number, its_left, heads[other][2]
-        self._time, self._last_ring = (at, step), last_ring
-        return ring
-
-    def _take_turns(self) -> int:
-        """Serve several rings until one of them has its turn with its last packet; return that ring."""
-        heads, lanes, first, last = self._heads, self._lanes, self.first, self.last
-        at, step = self._time
-        last_ring = self._last_ring
-        work: list[tuple[int, Run]] = []
-        packets: dict[int, int] = {}
-        for ring, (number, left, _) in heads.items():
-            lane = lanes[ring]
-            work.append((ring, lane.runs[number - lane.start]))
-            packets[ring] = left
-        while True:
-            ready, later, length, least, nearest = [], None, 0, 0, DMA_RINGS
-            begins = slope = 0
-            for pair in work:
-                ring, (_, _, begin, _, each, _, _, further) = pair
-                ahead, behind = at - begin, step - further
-                is_ready = ahead + behind * first >= 0
-                if is_ready != (ahead + behind * last >= 0):
-                    self.is_over(at, step, begin, further)  # which raises Apart
-                if is_ready:
-                    ready.append(pair)
-                    length += each
-                    left = packets[ring]
-                    if left < least or not least:
-                        least = left
-                    turn = (ring - last_ring - 1) % DMA_RINGS
-                    if turn < nearest:
-                        nearest, chosen = turn, pair
-                elif later is None:
-                    later, begins, slope = pair[1], begin, further
-                else:
-                    ahead, behind = begin - begins, further - slope
-                    is_later = ahead + behind * first >= 0
-                    if is_later != (ahead + behind * last >= 0):
-                        self.is_over(begin, further, begins, slope)
-                    if not is_later:
-                        later, begins, slope = pair[1], begin, further
-            fill_ps = 0
-            if not ready:
-                assert later is not None  # of rings that are not ready one is next
-                for pair in work:
-                    if pair[1] is later or self.is_same(pair[1], later):
-                        turn = (pair[0] - last_ring - 1) % DMA_RINGS
-                        if turn < nearest:
-                            nearest, chosen = turn, pair
-                ring, run = chosen
-                if packets[ring] == 1:
-                    break  # it gets ready, and fills the pipe, with this packet
-                at, step, fill_ps, count = begins, slope, run.fill_ps, 1
-            elif len(ready) == 1:
-                ring, run = chosen
-                count, each = least, run.packet_ps
-                if later is not None and each:
-                    count = self.parts(count, begins - at + each - 1, slope - step, each)
-                if count == least:
-                    break
-            else:
-                rounds = least - 1
-                if later is not None and length and rounds:
-                    rounds = self.parts(rounds, begins - at, slope - step, length)
-                if rounds:
-                    for ring, _ in ready:
-                        packets[ring] -= rounds
-                    at += rounds * length
-                    continue
-                ring, run = chosen
-                count = 1
-                if packets[ring] == 1:
-                    break
-            packets[ring] -= count
-            at += count * run.packet_ps + fill_ps
-            last_ring = ring
-        for one, left in packets.items():
-            number, _, before = heads[one]
-            heads[one] = number, left, before
-        self._time, self._last_ring = (at, step), last_ring
-        return ring
-
     def forget(self, transfer: int) -> None:
         """Keep the span of a transfer that is complete no longer."""
         self.spans.pop(transfer, None)
@@ -409,21 +275,23 @@ class Plan(Abreast):
 
     # --- engines together and apart ----------------------------------------------------------------------------------
 
-    def part(self, first: int, last: int) -> Plan:
-        """Return the plan of some of the engines."""
+    def part(self, engine: int) -> Plan:
+        """Leave the engines from one on, and return their plan."""
         made = Plan.__new__(Plan)
-        made.first, made.last, made.busy_ps, made._behind = first, last, self.busy_ps, self._behind
+        made.first, made.last, made.busy_ps, made._behind = engine, self.last, self.busy_ps, self._behind
         made._lanes = {ring: lane.copy() for ring, lane in self._lanes.items()}
         made._heads, made.spans = self._heads.copy(), self.spans.copy()
         made._time, made._last_ring = self._time, self._last_ring
         made._latest, made._bound_ps = self._latest, self._bound_ps
-        made._points, made._state = self._points.copy(), None
+        made._points = self._points.copy()
+        self.last = engine - 1
+        made._state = self._state = None
         return made
 
     def join(self, other: Plan, now_ps: int) -> bool:
         """Take in the plan of the engines behind these, where all that is to come is the same; return whether.
 
-        How long they were busy is the caller's to keep.
+        How long these were busy is the caller's to keep.
         """
         if self._last_ring != other._last_ring or self._heads != other._heads or self._behind or other._behind:
             return False
@@ -471,13 +339,11 @@ class Plan(Abreast):
         for transfer, pieces in other.spans.items():
             own = spans.get(transfer, ())
             if own is not pieces:
-                spans[transfer] = joined(
-                    (*within(own, self.first, self.last), *within(pieces, other.first, other.last))
-                )
+                spans[transfer] = joined(within(own, self.first, self.last), within(pieces, other.first, other.last))
         if self._latest != other._latest:
             self._latest = (0, 0)
         self._bound_ps = max(self._bound_ps, other._bound_ps)
-        self.last, self.busy_ps, self._state = other.last, 0, None
+        self.last, self._state = other.last, None
         return True
 
     def _base(self, since_ps: int = -1) -> tuple[dict[int, Head], dict[int, Time]]:

@@ -134,6 +134,11 @@ class DmaEngines:
                     index += 1
         return moved
 
+    def met_by(self, transfer: int) -> int | None:
+        """Return the only one whose times a transfer changed that was handed out just now, None where all may be."""
+        served = None if self.quiet is None else self.quiet.served.get(transfer)
+        return None if served is None or served.met is None else served.met.number
+
     def times(self, transfer: int, engines: int) -> tuple[int, Iterable[Piece]]:
         """Return when the last of so many engines is through with a transfer, and the pieces of all."""
         if self.quiet is not None:
@@ -160,7 +165,7 @@ class DmaEngines:
             except Apart as apart:
                 self._part(0, apart.engine)
         found: list[Piece] = []
-        index = 0
+        index, first, held = 0, 0, None
         while index < len(plans) and (plan := plans[index]).first < engines:
             pieces = plan.spans.get(transfer)
             if pieces is None:
@@ -171,11 +176,14 @@ class DmaEngines:
                     self._part(index, apart.engine)
                     continue
                 pieces = plan.spans[transfer]
-            if len(pieces) == 1 and pieces[0].first >= plan.first and pieces[0].last <= plan.last:
-                found.append(pieces[0])
-            else:
-                found += within(pieces, plan.first, plan.last)
+            if pieces is not held:
+                # Neighbours that were cut after they were through with it have the same pieces.
+                if held is not None:
+                    found += within(held, first, plan.first - 1)
+                first, held = plan.first, pieces
             index += 1
+        if held is not None:
+            found += within(held, first, plans[index - 1].last)
         return tuple(found)
 
     def forget(self, transfer: int) -> None:
@@ -272,8 +280,7 @@ class DmaEngines:
 
     def _part(self, index: int, engine: int) -> None:
         """Cut a plan in front of an engine."""
-        plan = self.plans[index]
-        self.plans[index : index + 1] = plan.part(plan.first, engine - 1), plan.part(engine, plan.last)
+        self.plans.insert(index + 1, self.plans[index].part(engine))
 
     def _cut(self, first: int, last: int) -> int:
         """See to it that plans begin with an engine and end with another; return the number of the first of them."""
@@ -295,17 +302,17 @@ class DmaEngines:
 
     def _join(self, now_ps: int) -> None:
         """Bring together neighbours that stand alike."""
-        index = 0
-        while index + 1 < len(self.plans):
-            plan, other = self.plans[index], self.plans[index + 1]
-            busy = plan.busy_ps, other.busy_ps
-            before = plan.last
+        plan, *others = self.plans
+        joined = [plan]
+        for other in others:
             if not plan.join(other, now_ps):
-                index += 1
-                continue
-            for engine in range(plan.first, plan.last + 1):
-                self.busy_before[engine] += busy[engine > before]
-            del self.plans[index + 1]
+                joined.append(other)
+                plan = other
+            elif other.busy_ps != plan.busy_ps:
+                for engine in range(other.first, other.last + 1):
+                    self.busy_before[engine] += other.busy_ps - plan.busy_ps
+        if len(joined) < len(self.plans):
+            self.plans[:] = joined
 
     # --- state -------------------------------------------------------------------------------------------------------
 

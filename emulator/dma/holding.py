@@ -99,15 +99,13 @@ def _begin_ps(engines: DmaEngines, transfer: Transfer) -> int:
 
 def _end_ps(engines: DmaEngines, transfer: Transfer) -> int:
     """Return when engines end a transfer, on average, as things stand."""
+    if engines.quiet is not None:
+        served = engines.quiet.served.get(transfer.number)
+        if served is not None:
+            return served.mean_ps if served.mean_ps >= 0 else served.mean_end_ps()
     course = transfer.course
     assert course is not None  # it was triggered
     count = course.engines
-    served = None if engines.quiet is None else engines.quiet.served.get(transfer.number)
-    if served is not None:
-        if served.ends is not None:
-            return sum(served.ends) // count
-        end, step = served.start_ps + served.took_ps, served.turn_ps
-        return (count * end + step * served.last * count // 2) // count
     ended = 0
     for first, last, _, _, (end, step) in engines.pieces(transfer.number, count):
         if first == last:

@@ -26,12 +26,13 @@ class Served:
 
     It starts at `start_ps`, `turn_ps` later on each further engine: then, or when the one that it is `behind` in its
     ring is through. `ends` are those of each engine where it `met` another, else it takes `took_ps` everywhere.
-    `begun_ps` is when the first engine has it ready, `saved_ps` the filling that waiting saved it.
+    `begun_ps` is when the first engine has it ready, `saved_ps` the filling that waiting saved it, `mean_ps` its end on
+    average, -1 until somebody asks.
     """
 
     __slots__ = (
-        "begun_ps", "behind", "end_ps", "ends", "fill_ps", "follower", "last", "last_ps", "met", "number", "packet_ps",
-        "packets", "ready_ps", "ring", "saved_ps", "start_ps", "step_ps", "took_ps", "turn_ps",
+        "begun_ps", "behind", "end_ps", "ends", "fill_ps", "follower", "last", "last_ps", "mean_ps", "met", "number",
+        "packet_ps", "packets", "ready_ps", "ring", "saved_ps", "start_ps", "step_ps", "took_ps", "turn_ps",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +46,7 @@ class Served:
         self.met: Served | None = None
         self.behind: Served | None = None
         self.follower: Served | None = None
-        self.start_ps, self.turn_ps, self.saved_ps = ready_ps, step_ps, 0
+        self.start_ps, self.turn_ps, self.saved_ps, self.mean_ps = ready_ps, step_ps, 0, -1
         final = ready_ps + step_ps * last
         if step_ps < 0:
             ready_ps, final = final, ready_ps
@@ -87,6 +88,16 @@ class Served:
         end, step = self.start_ps + self.took_ps, self.turn_ps
         return [end] * (self.last + 1) if not step else list(range(end, end + step * (self.last + 1), step))
 
+    def mean_end_ps(self) -> int:
+        """Return when engines are through with it, on average; `mean_ps` is that, once somebody has asked."""
+        count = self.last + 1
+        if self.ends is not None:
+            self.mean_ps = sum(self.ends) // count
+        else:
+            end, step = self.start_ps + self.took_ps, self.turn_ps
+            self.mean_ps = (count * end + step * self.last * count // 2) // count
+        return self.mean_ps
+
     def end_on(self, engine: int) -> int:
         """Return when an engine is through with it."""
         return self.start_ps + self.turn_ps * engine + self.took_ps if self.ends is None else self.ends[engine]
@@ -119,7 +130,7 @@ class Quiet:
     that meet, and those that wait in their ring for the one before.
     """
 
-    __slots__ = ("_gone", "_latest", "_less", "_line", "_only", "_ready", "_rings", "_whole_ps", "served")
+    __slots__ = ("_end_ps", "_gone", "_latest", "_less", "_line", "_only", "_ready", "_rings", "_whole_ps", "served")
 
     def __init__(self, rings: list[int]) -> None:
         self._rings = rings  # the one that each engine served last, as far as `_gone` does not tell
@@ -129,6 +140,7 @@ class Quiet:
         self._latest: dict[int, Served] = {}  # of each ring
         self._only = -1  # the ring of all that is in the line, -1 where there are several
         self.served: dict[int, Served] = {}
+        self._end_ps = 0  # when the last of what is in the line ends, or later
         self._whole_ps = 0  # how long what was given moves data on every engine
         self._less = [0] * len(rings)  # and by how much less on each
 
@@ -144,7 +156,8 @@ class Quiet:
             self._pass_by(now_ps)
         new = Served(number, ring, ready_ps, step_ps, last, packets, packet_ps, last_ps, fill_ps)
         before = self._latest.get(ring)
-        waits = before is not None and not before.is_before(new)
+        begun_ps = new.begun_ps
+        waits = before is not None and before.end_ps >= begun_ps and not before.is_before(new)
         at = bisect_right(self._ready, ready_ps)
         if before is not None and waits:
             # A ring is served in order: alike where no engine has it ready after the one before it is through.
@@ -155,8 +168,8 @@ class Quiet:
                 return None
             new.follow(before)
         # Among transfers of one ring those that wait for one another are all there is to meet.
-        is_near = line and not (waits and self._only == ring)
-        meeting = self._near(at, new.begun_ps, new.end_ps, new.meets) if is_near else ()
+        is_near = self._end_ps >= begun_ps and line and not (waits and self._only == ring)
+        meeting = self._near(at, begun_ps, new.end_ps, new.meets) if is_near else ()
         met: Served | None = None
         if before is not None and waits:
             if any(one.ring != ring for one in meeting):
@@ -180,6 +193,9 @@ class Quiet:
             met.met, new.met = new, met
             met.ends, new.ends = ends, others
             met.end_ps, new.end_ps = end_ps, its_end_ps
+            met.mean_ps = -1
+        if new.end_ps > self._end_ps or met is not None:
+            self._end_ps = max(self._end_ps, new.end_ps, 0 if met is None else met.end_ps)
         if not line:
             self._only = ring
         elif self._only != ring:
@@ -195,7 +211,8 @@ class Quiet:
         That one is in front of all that is given from now on, in its ring too, and counts for nothing else.
         """
         before = self._latest[ring] = Served(-1, ring, 0, 0, len(self._rings) - 1, 1, 0, 0, 0)
-        before.start_ps, before.turn_ps = time
+        before.start_ps, before.turn_ps = at, step = time
+        before.end_ps = at + max(step * before.last, 0)
 
     def _near(self, at: int, begin_ps: int, end_ps: int, is_wanted: Callable[[Served], bool]) -> list[Served]:
         """Return what is wanted on both sides of a place in the line, none of which is over before or begins behind.
@@ -207,8 +224,7 @@ class Quiet:
         found = []
         for places in (range(at - 1, -1, -1), range(at, len(line))):
             left = 2
-            for place in places:
-                one = line[place]
+            for one in map(line.__getitem__, places):
                 if one.end_ps >= begin_ps and one.begun_ps <= end_ps and is_wanted(one):
                     found.append(one)
                 elif one.last + 1 == engines:
@@ -302,65 +318,68 @@ def _together(one: Served, other: Served) -> tuple[list[int], list[int]] | None:
     """Return when each engine is through with two transfers that meet; None where the ring served last decides."""
     if not one.packet_ps or not other.packet_ps:
         return None
+    common = min(one.last, other.last) + 1
+    ahead, slope = other.start_ps - one.start_ps, other.turn_ps - one.turn_ps
+    final = ahead + slope * (common - 1)
     ends, others = one.all_ends(), other.all_ends()
-    ready, its, step, its_step = one.start_ps, other.start_ps, one.turn_ps, other.turn_ps
-    engine, left = 0, min(one.last, other.last) + 1
-    while left:
-        if ready < its:
-            end, its_end, count = _turns(one, ready, other, its, its_step - step, left)
-            turn = step
-        elif its < ready:
-            its_end, end, count = _turns(other, its, one, ready, step - its_step, left)
-            turn = its_step
+    if ahead > 0 and final > 0:
+        _take_turns(one, other, 0, common, ends, others)
+    elif ahead < 0 and final < 0:
+        _take_turns(other, one, 0, common, others, ends)
+    elif not slope or not ahead % slope:
+        return None  # an engine has both at once
+    else:
+        change = -ahead // slope + 1
+        if ahead > 0:
+            _take_turns(one, other, 0, change, ends, others)
+            _take_turns(other, one, change, common, others, ends)
         else:
-            return None
-        if end:
-            behind = engine + count
-            ends[engine:behind] = range(end, end + turn * count, turn) if turn else [end] * count
-            others[engine:behind] = range(its_end, its_end + turn * count, turn) if turn else [its_end] * count
-        engine += count
-        left -= count
-        ready += step * count
-        its += its_step * count
+            _take_turns(other, one, 0, change, others, ends)
+            _take_turns(one, other, change, common, ends, others)
     return ends, others
 
 
-def _turns(
-    first: Served, ready_ps: int, second: Served, its_ready_ps: int, slope: int, most: int
-) -> tuple[int, int, int]:
-    """Return when an engine is through with two transfers, of which the first is ready before the second.
-
-    Both are 0 where it is through with the first by then.  The third is how many engines, of `most`, go the same way,
-    each as much later as it has the first later; the second is ready by `slope` more behind that.
-    """
-    packet, left, took = first.packet_ps, first.packets, first.took_ps
-    ahead = its_ready_ps - ready_ps  # above 0, and so it is on all that go the same way
-    if ahead > took:
-        return 0, 0, most if slope >= 0 else min((ahead - took - 1) // -slope + 1, most)
-    fill = first.fill_ps
-    alone = -((fill - ahead) // packet)  # packets before the second is ready
-    if alone < 1:
-        alone = 1  # for which it got ready
-    served_ps = fill + packet * (min(alone, left) - 1)
-    # As long as there are no more of these, nor fewer, nor the second is the one that is ready first.
-    if slope > 0:
-        latest_ps = served_ps + packet if alone < left else took
-        most = min((latest_ps - ahead) // slope + 1, most)
-    elif slope < 0:
-        most = min((ahead - (served_ps if served_ps > fill else 0) - 1) // -slope + 1, most)
-    if alone >= left:
-        end = ready_ps + took
-        return end, end + second.took_ps - second.fill_ps, most
-    at = ready_ps + served_ps + packet
-    left -= alone
-    its_packet, its_left = second.packet_ps, second.packets
-    rounds = (min(its_left, left)) - 1
-    left -= rounds
-    its_left -= rounds
-    at += rounds * (packet + its_packet)
-    # The second has its turn; one of both has one packet left.
-    if its_left == 1:
-        its_end = at + second.last_ps
-        return its_end + (left - 1) * packet + first.last_ps, its_end, most
-    end = at + its_packet + first.last_ps
-    return end, end + (its_left - 2) * its_packet + second.last_ps, most
+def _take_turns(
+    first: Served, second: Served, engine: int, behind: int, ends: list[int], others: list[int]
+) -> None:  # fmt: skip
+    """Set when engines in front of `behind` are through with two transfers; each has the first before the second."""
+    ready_ps, step, took, fill = first.start_ps, first.turn_ps, first.took_ps, first.fill_ps
+    packet, packets, its_packet, its_packets = first.packet_ps, first.packets, second.packet_ps, second.packets
+    begins, slope = second.start_ps - ready_ps, second.turn_ps - step
+    whole = took + second.took_ps - second.fill_ps  # whichever is served last: engines never wait
+    while engine < behind:
+        ahead = begins + slope * engine
+        if ahead > took:  # through with the first by then
+            if slope >= 0:
+                return
+            engine += (ahead - took - 1) // -slope + 1
+            continue
+        alone = -((fill - ahead) // packet)  # packets before the second is ready
+        if alone < 1:
+            alone = 1  # for which it got ready
+        # Engines go the same way as long as there are no more of these, nor fewer, and the first is ready first.
+        if slope > 0:
+            latest = fill + packet * alone if alone < packets else took
+            until = engine + (latest - ahead) // slope + 1
+        elif slope < 0:
+            latest = fill + packet * (min(alone, packets) - 1) if alone > 1 and packets > 1 else 0
+            until = engine + (ahead - latest - 1) // -slope + 1
+        else:
+            until = behind
+        if until > behind:
+            until = behind
+        end = its_end = whole
+        left = packets - alone
+        if left <= 0:
+            end = took
+        elif left >= its_packets:
+            its_end = fill + alone * packet + (its_packets - 1) * (packet + its_packet) + second.last_ps
+        else:
+            end = fill + alone * packet + (left - 1) * (packet + its_packet) + its_packet + first.last_ps
+        at = ready_ps + step * engine
+        span = until - engine
+        end += at
+        its_end += at
+        ends[engine:until] = range(end, end + step * span, step) if step else [end] * span
+        others[engine:until] = range(its_end, its_end + step * span, step) if step else [its_end] * span
+        engine = until

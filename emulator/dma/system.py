@@ -224,7 +224,7 @@ class DmaSystem:
             for hook in device.hooks.plan:
                 hook(transfer, memory)
         if moved:
-            self._reschedule(queue)
+            self._reschedule(queue, number)
         if is_alone:
             self._schedule(queue, now_ps)
         transfer.state = "queued"
@@ -262,7 +262,7 @@ class DmaSystem:
         moved = self._engines_of(queue.core).give(number, queue.ring, now_ps, 0, (stretch,), 0, now_ps)
         self._settled = False
         if moved:
-            self._reschedule(queue)
+            self._reschedule(queue, number)
         found = Carrying(queue.core, number)
         self.carried[found] = now_ps
         return found
@@ -329,11 +329,13 @@ class DmaSystem:
             return 0
         return held_up_until(queue, self._beside[core], self.engines[core], room, now_ps)
 
-    def _reschedule(self, given: DmaQueue) -> None:
-        """Complete the oldest transfers of queues at other times where work that one was given changes them."""
+    def _reschedule(self, given: DmaQueue, number: int) -> None:
+        """Complete the oldest transfers of queues at other times where a transfer that one was given changes them."""
+        met = self.engines[given.core].met_by(number)
         for queue in self._beside[given.core]:
-            if len(queue.pending) > (queue is given):
-                transfer = queue.pending[0]
+            pending = queue.pending
+            if len(pending) > (queue is given) and (met is None or met == pending[0].number):
+                transfer = pending[0]
                 transfer.plan = self._planned(queue, transfer)
                 due = transfer.plan.planned_ps
                 if due != queue.due_ps:

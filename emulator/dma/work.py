@@ -10,6 +10,7 @@ __all__ = [
     "Apart", "Head", "Lane", "Piece", "PlanState", "Point", "Run", "Time", "joined", "spans_by_engine", "within",
 ]  # fmt: skip
 
+_made = tuple.__new__  # a named tuple in half the time
 Time = tuple[int, int]  # on engine 0, and how much later on each further one
 Head = tuple[int, int, Time]  # of a ring: which of its runs is next, packets left of that, when the run before ended
 
@@ -96,7 +97,8 @@ class Lane:
 
     def copy(self) -> Lane:
         """Return a ring with the same runs."""
-        made = Lane(self.start, self.before)
+        made = Lane.__new__(Lane)
+        made.start, made.before = self.start, self.before
         made.runs, made.ends, made.sums = self.runs.copy(), self.ends.copy(), self.sums.copy()
         return made
 
@@ -112,8 +114,13 @@ class Point(NamedTuple):
 
 def within(pieces: tuple[Piece, ...], first: int, last: int) -> tuple[Piece, ...]:
     """Return pieces as far as they are of engines `first` to `last`."""
-    if len(pieces) == 1 and pieces[0].first >= first and pieces[0].last <= last:
-        return pieces
+    if len(pieces) == 1:
+        begin, end, ready, before, ended = pieces[0]
+        if begin >= first and end <= last:
+            return pieces
+        if begin > last or end < first:
+            return ()
+        return (_made(Piece, (max(begin, first), min(end, last), ready, before, ended)),)
     return tuple(
         [
             piece if piece.first >= first and piece.last <= last
@@ -128,11 +135,12 @@ def spans_by_engine(pieces: Iterable[Piece]) -> tuple[tuple[int, int], ...]:
     return tuple([piece.span(engine) for piece in pieces for engine in range(piece.first, piece.last + 1)])
 
 
-def joined(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """Return pieces with neighbours that are served alike as one."""
-    made: list[Piece] = []
-    for piece in pieces:
-        if made and made[-1][2:] == piece[2:] and made[-1].last + 1 == piece.first:
-            piece = Piece(made.pop().first, *piece[1:])
-        made.append(piece)
-    return tuple(made)
+def joined(pieces: tuple[Piece, ...], behind: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """Return pieces of engines and of those behind them, what meets as one where it is served alike."""
+    if not pieces or not behind:
+        return pieces or behind
+    _, _, *times = one = pieces[-1]
+    first, last, *others = behind[0]
+    if times != others or one.last + 1 != first:
+        return pieces + behind
+    return (*pieces[:-1], Piece(one.first, last, *times), *behind[1:])

@@ -112,11 +112,12 @@ def serve(time_ps: int, last_ring: int, runs: Iterable[Run], until_ps: int | Non
             rounds = min(rings[ring].packets for ring in ready) - 1
             length = sum(rings[ring].run.packet_ps for ring in ready)
             if later is not None and length:
-                rounds = min(rounds, (later - time_ps) // length)
+                rounds = min(rounds, (later - time_ps - 1) // length)  # packets that take no time come after it
             if rounds > 0:
                 for ring in ready:
                     rings[ring].packets -= rounds
                 time_ps += rounds * length
+                last_ring = max(ready, key=lambda ring: (ring - last_ring - 1) % _RINGS)
                 continue
             packets, ring = 1, _next(ready, last_ring)
         work, last_ring = rings[ring], ring

@@ -67,6 +67,8 @@ RUNS = st.lists(
 
 
 @settings(max_examples=300, deadline=None)
+# A ring that was served before two others took whole rounds, and has work again when these are over: it comes next.
+@example([(3, 10, 1, 3, 3, 0), (1, 10, 4, 10, 10, 0), (2, 10, 4, 10, 10, 0), (3, 53, 2, 10, 10, 0)], 0, 15, 0)
 @given(RUNS, st.integers(0, 200), st.integers(0, 15), st.integers(0, 600))
 def test_jumps_are_as_good_as_steps(parts: list[tuple[int, ...]], time: int, last: int, stop: int) -> None:
     runs = [Run(number, *part) for number, part in enumerate(parts)]
@@ -105,6 +107,8 @@ GIVEN = st.lists(
 
 @settings(max_examples=500, deadline=None)
 @example([(0, 0, 0, 1, 1, 1, 0), (0, 0, 0, 1, 1, 1, 0), (1, 0, 0, 2, 2, 2, 0), (0, 5, 0, 1, 1, 1, 0)], 1)
+# A ring that two others took whole rounds since, and that has work again when these are over.
+@example([(3, 0, 10, 1, 3, 0, 0), (1, 0, 10, 4, 10, 0, 0), (2, 0, 10, 4, 10, 0, 0), (3, 0, 53, 2, 10, 0, 0)], 1)
 # What joins before work that is ready only later, when that has been planned: the gap fills.
 @example([(0, 0, 90, 3, 20, 20, 7), (1, 0, 10, 2, 30, 30, 5), (0, 5, 40, 1, 1, 1, 3), (2, 0, 0, 9, 3, 3, 1)], 1)
 @given(GIVEN, st.integers(0, 3))
@@ -381,6 +385,36 @@ def test_engines_share_a_plan_again_once_they_go_the_same_way() -> None:
         engines.pieces(number, 16)
     assert len(engines.plans) == 1
     assert {piece.span(0) for piece in engines.pieces(2, 16)} == {(9000, 9166)}
+
+
+def test_whether_all_is_over_is_told_without_planning_it() -> None:
+    plan = Plan(0, 15)
+    plan.give(work.Run(0, 0, 1000, 8, 20, 26, 50, 15), 0)
+    # A store that some engines have ready behind more packets than others: to plan it is to cut the plan.
+    plan.give(work.Run(1, 1, 1170, 8, 20, 26, 0, 10), 0)
+    took = 2 * (7 * 20 + 26)
+    assert plan.busy_ps == 50 + took
+    # From when all is ready on the last engine, 1320, and a filling of pipes on, it takes what it takes.
+    plan.give(work.Run(2, 0, 1320 + 50 + took + 76, 8, 20, 26, 50, 15), 0)
+    assert plan.busy_ps == 100 + took + took // 2
+    assert not plan.spans
+    # What is ready while these move finds no engine idle.
+    plan.give(work.Run(3, 2, 1100, 8, 20, 26, 50, 15), 0)
+    assert plan.busy_ps == 100 + 2 * took
+
+
+def test_only_what_was_met_is_asked_again() -> None:
+    engines = DmaEngines(0, 16)
+    shares = (Stretch(0, 15, 8, 20, 26),)
+    assert not engines.give(0, 0, 1000, 15, shares, 0, 0)
+    assert engines.met_by(0) is None
+    assert engines.give(1, 1, 1073, 10, shares, 0, 0)
+    assert engines.met_by(1) == 0
+    assert not engines.give(2, 1, 9000, 10, shares, 0, 0)
+    assert engines.met_by(2) is None
+    engines.give(3, 0, 1100, 10, shares, 0, 0)  # a third of those that meet: plans are made, and all may change
+    assert engines.quiet is None
+    assert engines.met_by(3) is None
 
 
 def test_a_long_backlog_is_planned_once() -> None:
