@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,27 @@ def map_structure(value: Any, change: Callable[[Any, str], Any], path: str = "")
     return change(value, path)
 
 
+def _bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a call by parameter; TypeError where they do not fit, as `inspect` says it."""
+    # Most kernels are plain functions of plain parameters, and a signature takes as long as to trace a few operations.
+    if type(function) is FunctionType and not function.__dict__:
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount]
+        many = len(args)
+        needed = names[many : len(names) - len(function.__defaults__ or ())]
+        if (
+            not code.co_posonlyargcount
+            and not code.co_kwonlyargcount
+            and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+            and many <= len(names)
+            and kwargs.keys() <= {*names[many:]}
+            and kwargs.keys() >= {*needed}
+        ):
+            named = {name: kwargs[name] for name in names[many:] if name in kwargs} if kwargs else {}
+            return {**dict(zip(names, args, strict=False)), **named}
+    return inspect.signature(function).bind(*args, **kwargs).arguments
+
+
 class Arguments:
     """The arguments of one launch; `bind` makes input tensors of them once for each trace."""
 
@@ -125,10 +147,10 @@ class Arguments:
         self.framework = "numpy"
         self._seen: dict[int, int] = {}
         try:
-            bound = inspect.signature(function).bind(*args, **kwargs)
+            bound = _bound(function, args, kwargs)
         except TypeError as error:
             raise TypeError(f"{getattr(function, '__name__', 'kernel')}() {error}") from None
-        for name, value in bound.arguments.items():
+        for name, value in bound.items():
             map_structure(value, self._collect, name)
 
     def _collect(self, value: Any, path: str) -> Any:

@@ -21,7 +21,7 @@ from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.operators import Operator
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, chain_of, is_ours
-from neurontools.nki.unknown import meant
+from neurontools.nki.unknown import meant, of_tensor
 
 __all__ = ["PYTHON_ERRORS", "CallError", "explained"]
 
@@ -49,24 +49,44 @@ class CallError(NkiValidationError, TypeError):
     """A call that does not fit its parameters; the message shows how it is written."""
 
 
-def explained(t: Tracer, error: Exception, arguments: Mapping[str, Any]) -> CallError | None:
-    """Return what to say of an error of Python's about a call of ours in the kernel; None for any other error.
+def explained(t: Tracer, error: Exception, arguments: Mapping[str, Any]) -> NkiValidationError | None:
+    """Return what to say of an error of Python's about a call or tensor of ours in the kernel; None for any other.
 
     `arguments` are those of the kernel, by name.
     """
+    lacking = _lacking(error)
+    if isinstance(lacking, NkiValidationError):
+        return lacking
     places, inside = _places(error.__traceback__)
     if not places:
         return None
     # A call of the first generation goes through what looks at its keywords, which is where Python refuses it.
     called = not inside or inside[-1].f_code.co_name == "strict"
     text = _misfit(error) if called and isinstance(error, TypeError) else None
-    if text is None and inside:
-        text = _carried_out(error, inside)
+    if text is None and (inside or lacking is not None):
+        text = _carried_out(lacking or error, inside)
     elif text is None and isinstance(error, AttributeError):
         text = _no_array(error, arguments)
     if text is None:
         return None
     return CallError(f"{text}, on {t.target.name} ({t.limits.generation}) at {chain_of(places)}")
+
+
+def _lacking(error: Exception) -> AttributeError | None:
+    """Return what to say of an attribute that a tensor lacks, None for any other error."""
+    if not isinstance(error, AttributeError) or type(error.obj) is not NkiTensor:
+        return None
+    name = error.name
+    if not name or str(error) != f"'NkiTensor' object has no attribute '{name}'":
+        return None
+    places, raised = [], error.__traceback__
+    while raised is not None:
+        file = raised.tb_frame.f_code.co_filename
+        if not is_ours(file):
+            places.append(f"{file}:{raised.tb_lineno}")
+        raised = raised.tb_next
+    told = of_tensor(error.obj.name, name, dir(NkiTensor), place=chain_of(places[::-1]) if places else None)
+    return told.with_traceback(error.__traceback__)
 
 
 def _no_array(error: AttributeError, arguments: Mapping[str, Any]) -> str | None:

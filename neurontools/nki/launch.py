@@ -320,7 +320,8 @@ def _as_held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> cache.Prepared:
     """Return the launch built before from the same kernel, kinds of arguments and surroundings, or build it."""
-    key = _key_of(kernel, arguments, lnc, target)
+    # What a kernel depends on takes a while to find out, a small one longer than to build it.
+    key = _key_of(kernel, arguments, lnc, target) if cache.is_on() else None
     found = cache.find(key)
     if found is not None:
         return found

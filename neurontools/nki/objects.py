@@ -5,17 +5,28 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from typing import Any
+from weakref import WeakKeyDictionary
 
 __all__ = ["NKIObject"]
 
 
+# By class, with its dataclass fields: the decorator may come behind the first look. Kernels make such objects by the
+# hundred, and classes of a script go with it.
+_known: WeakKeyDictionary[type, tuple[object, dict[str, Any]]] = WeakKeyDictionary()
+
+
 def _fields(cls: type) -> dict[str, Any]:
     """Return annotated names in order, oldest base first, each with its dataclass field or None."""
+    declared = getattr(cls, "__dataclass_fields__", None)
+    known = _known.get(cls)
+    if known is not None and known[0] is declared:
+        return known[1]
     names: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         for name in inspect.get_annotations(base):
             names[name] = None
-    names.update(getattr(cls, "__dataclass_fields__", {}))
+    names.update(declared or {})
+    _known[cls] = declared, names
     return names
 
 

@@ -16,7 +16,7 @@ from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, region_of
 from neurontools.nki.strides import contiguous, contiguous_strides
 from neurontools.nki.unanswered import elements, of_numpy, refuse
-from neurontools.nki.unknown import no_values, of_tensor
+from neurontools.nki.unknown import no_values
 from neurontools.nki.views import ViewMethods, bounds_of, complain, leaves, unsupported
 
 __all__ = ["DynamicSlice", "Indirection", "NkiTensor", "ds"]
@@ -65,6 +65,8 @@ class NkiTensor(ViewMethods, NKIObject):
     strides address the storage as one row-major array.  Views share storage; nothing is copied.
     """
 
+    # No `__getattr__`: with one, Python looks for it at each of the dozens of attributes that an operation reads. What
+    # a tensor lacks is told where the launch ends (`calls.explained`).
     __slots__ = (
         "_indirection",
         "_row",
@@ -251,11 +253,6 @@ class NkiTensor(ViewMethods, NKIObject):
         """Refuse to be an array: while the kernel is traced there are no values."""
         raise complain(no_values(self.name))
 
-    def __getattr__(self, name: str) -> Any:
-        """Say which attribute may be meant."""
-        # a tensor that is not finished has no name yet, and asking for it would come back here
-        raise of_tensor(object.__getattribute__(self, "name") if name != "name" else "?", name, dir(NkiTensor))
-
     def _across_partitions(self, shape: tuple[int, ...]) -> Self:
         copied: Self = OPERATIONS["reshape"](self, shape)
         return copied
@@ -280,10 +277,15 @@ class NkiTensor(ViewMethods, NKIObject):
             extent, stride = shape[axis], old_strides[axis]
             if item.__class__ is slice:
                 start, stop, step = item.start, item.stop, item.step
-                if start is None and stop is None and step is None:
-                    new_shape.append(extent)
-                    strides.append(stride)
-                    continue
+                if step is None:
+                    if start is None:
+                        if stop is None:
+                            new_shape.append(extent)
+                            strides.append(stride)
+                            continue
+                        start = 0
+                    elif stop is None:
+                        stop = extent
                 if (
                     start.__class__ is not int
                     or stop.__class__ is not int

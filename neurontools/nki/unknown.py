@@ -77,10 +77,12 @@ def of_module(module: str, name: str, known: Iterable[str]) -> AttributeError:
     return UnknownNameError(f"{module} has no {name}{said}, at {kernel_place()}")
 
 
-def of_tensor(tensor: str, name: str, known: Iterable[str], methods: Mapping[str, str] = METHODS) -> AttributeError:
-    """Return the error for an attribute that tensors lack."""
+def of_tensor(
+    tensor: str, name: str, known: Iterable[str], methods: Mapping[str, str] = METHODS, place: str | None = None
+) -> AttributeError:
+    """Return the error for an attribute that tensors lack; `place` is the kernel's line where that is not at it."""
     # Protocols, and what tells a register from a tensor, are asked for often.
     if name.startswith("_") or name == "tile":
         return AttributeError(f"an NKI tensor has no {name}")
     said = f"; write {methods[name]}" if name in methods else meant(name, known)
-    return UnknownNameError(f"{tensor}: an NKI tensor has no {name}{said}, at {kernel_place()}")
+    return UnknownNameError(f"{tensor}: an NKI tensor has no {name}{said}, at {place or kernel_place()}")

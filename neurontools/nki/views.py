@@ -324,20 +324,26 @@ class ViewMethods:
 
     def _reach_problem(self) -> str | None:
         """Return what is wrong with a pattern that leaves the allocation, or a partition."""
-        low = high = self.offset
-        free_low = free_high = self.offset % self._row if self._row else 0
-        for axis, (stride, count) in enumerate(zip(self.strides, self.shape, strict=True)):
-            span = stride * (count - 1)
-            low, high = low + min(span, 0), high + max(span, 0)
-            if axis:
-                free_low, free_high = free_low + min(span, 0), free_high + max(span, 0)
-        total = self.allocation.nbytes // self.itemsize
+        below = above = 0  # elements in front of the first one and behind it, of all dimensions but the first
+        spans = [stride * (count - 1) for stride, count in zip(self.strides, self.shape, strict=True)]
+        for span in spans[1:]:
+            if span > 0:
+                above += span
+            else:
+                below += span
+        low, high, row = self.offset + below, self.offset + above, self._row
+        if spans[0] > 0:
+            high += spans[0]
+        else:
+            low += spans[0]
+        allocation = self.allocation
+        total = allocation.partitions * allocation.partition_bytes // self.itemsize
         if low < 0 or high >= total:
             return (
                 f"{self.name}: ap {self.get_pattern()} from offset {self.offset} reaches elements {low} to {high} "
                 f"of {total}"
             )
-        if self._row and (free_low < 0 or free_high >= self._row):
+        if row and (self.offset % row + below < 0 or self.offset % row + above >= row):
             return (
                 f"{self.name}: ap {self.get_pattern()} from offset {self.offset} leaves the partition of "
                 f"{self._row} elements"

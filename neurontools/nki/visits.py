@@ -7,18 +7,18 @@ lists, tuples and dictionaries, as `tiles[0]`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import compress, starmap
 from operator import is_, is_not
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from formats.named_tuple import NamedTuple
 from formats.neff.visits import Site, TensorName, Value
 from neurontools.builder.trace import Place
+from neurontools.nki.flow import Flow, flow_of
 from neurontools.nki.strides import contiguous_strides
-from neurontools.nki.syntax import loops_of
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import is_ours
 
@@ -31,6 +31,8 @@ _HELD = 64  # tensors in one list that are named
 _DEEP = 3  # lists in lists in lists
 _CHANGES = 100  # of lists in one call that are followed: each is a row with all variables
 _HOLDERS = frozenset((list, tuple, dict))
+_NONE: dict[str, Value] = {}  # nobody changes it
+_NOTHING = object()  # what a variable without a value holds
 # What `Place(...)` does but for the visit, without its function: one is made for each operation.
 _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
 
@@ -53,119 +55,161 @@ class _Listed(NamedTuple):
 class _Call:
     """One call of a function of the kernel: its frame, what it is calling, and what its last visit left.
 
-    `names` and `values` are the variables with what they held then, so that only those that hold another one are
-    looked at.
+    `known` are the variables with what they held then, so that only those that hold another one are looked at.
     """
 
-    __slots__ = ("base", "callee", "changes", "first", "frame", "listed", "lists", "names", "own", "parent", "sites",
-                 "turns", "values", "visit")  # fmt: skip
+    __slots__ = ("at", "base", "callee", "changes", "first", "flow", "frame", "known", "listed", "lists", "own",
+                 "parent", "sites", "turns", "visit")  # fmt: skip
 
-    def __init__(self, frame: FrameType, sites: dict[int, int], parent: int) -> None:
+    def __init__(self, frame: FrameType, flow: Flow, sites: dict[int, int], parent: int) -> None:
         self.frame = frame
+        self.flow = flow
         self.sites = sites  # by instruction of the function: number of the site
         self.parent = parent  # the visit of the caller
         self.callee: FrameType | None = None
+        self.at = 0  # the instruction of the last visit
         self.visit = -1
         self.base = -1  # the first visit, on which the others build
-        self.first: dict[str, Value] = {}
-        self.names: list[str] = []
-        self.values: list[object] = []
-        self.own: dict[str, Value] = {}  # what the last visit keeps that the first does not
+        self.first: dict[str, Value]
+        self.known: dict[str, object]
+        self.own: dict[str, Value] = _NONE  # what the last visit keeps that the first does not
         self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
-        self.lists: set[str] = set()  # variables whose contents may change while they stay the same object
+        self.lists: set[str]  # variables whose contents may change while they stay the same object
         self.listed: dict[str, _Listed] = {}  # of those that hold tensors
         self.changes = 0  # visits at which they held others
 
-    def begin(self, variables: Mapping[str, object]) -> dict[str, Value]:
+    def begin(self) -> dict[str, Value]:
         """Return what a file keeps of the variables of the first visit."""
-        self.lists = {name for name, value in variables.items() if type(value) in _HOLDERS}
-        self._lists_changed(variables)
+        variables = self.frame.f_locals
+        self.known = {**variables}
+        self._find_lists()
+        if self.lists:
+            self._lists_changed()
         return self.kept(variables)
+
+    def _find_lists(self) -> None:
+        """Note which variables are lists that may hold tensors."""
+        listed = self.listed
+        self.lists = {
+            name
+            for name, value in self.known.items()
+            if type(value) in _HOLDERS and (type(value) is not tuple or _may_hold(value) or name in listed)
+        }
 
     def kept(self, variables: Mapping[str, object]) -> dict[str, Value]:
         """Return what a file holds of variables, and of the tensors in those that hold some."""
         found: dict[str, Value] = {}
+        listed = self.listed
         for name, value in variables.items():
-            if name in self.listed:
-                found.update(self.listed[name].named)
+            kind = type(value)
+            if kind is int:  # most are numbers or tensors
+                if -_LARGE < value < _LARGE:  # type: ignore[operator]  # it is one
+                    found[name] = value  # type: ignore[assignment]
                 continue
-            kept = _KINDS.get(type(value), _other)(value)
+            if listed and name in listed:
+                found.update(listed[name].named)
+                continue
+            kept = _KINDS.get(kind, _other)(value)
             if kept is not None:
                 found[name] = kept
         return found
 
-    def changed(
-        self, variables: Mapping[str, object], names: list[str], values: list[object]
-    ) -> dict[str, Value] | None:
+    def changed(self, names: Iterable[str] | None) -> dict[str, Value] | None:
         """Return what a file keeps of the variables, but for what the visit has that others build on.
 
-        None where lists hold other tensors: what they hold would stand in every row from here on, so that this visit
-        becomes the one that others build on.
+        Of the variables only these may be others than before, None for any. None where lists hold other tensors: what
+        they hold would stand in every row from here on, so that this visit becomes the one that others build on.
         """
+        known = self.known
+        others: list[str] = []
+        if names is None:
+            variables = self.frame.f_locals
+            if [*variables] != [*known]:
+                return self._renamed(variables)
+            others = [*compress(known, map(is_not, variables.values(), known.values()))]
+        elif names:
+            variables = self.frame.f_locals  # which takes a while: not where nothing is stored
+            for name in names:
+                value, before = variables.get(name, _NOTHING), known.get(name, _NOTHING)
+                if value is not before:
+                    if value is _NOTHING or before is _NOTHING:  # some are new, or gone
+                        return self._renamed(variables)
+                    others.append(name)
+        lists = self.lists
+        for name in others:
+            value = known[name] = variables[name]
+            if type(value) in _HOLDERS and (type(value) is not tuple or _may_hold(value) or name in self.listed):
+                lists.add(name)
+            elif name in lists:
+                lists.discard(name)
+        if (lists or self.listed) and self._lists_changed():
+            return None
+        if not others:
+            return self.own
         first = self.first
-        if names != self.names:  # some are new, or gone
-            self.lists = {name for name, value in variables.items() if type(value) in _HOLDERS}
-            if self._lists_changed(variables):
-                return None
-            now = self.kept(variables)
-            own = {name: value for name, value in now.items() if name not in first or first[name] != value}
-        else:
-            others = [*compress(names, map(is_not, values, self.values))]
-            lists = self.lists
-            for name in others:
-                if type(variables[name]) in _HOLDERS:
-                    lists.add(name)
-                elif name in lists:
-                    lists.discard(name)
-            if (lists or self.listed) and self._lists_changed(variables):
-                return None
-            if not others:
-                return self.own
-            own = self.own.copy()
-            more = False
-            for name in others:
-                if name in self.listed:  # another list of the same tensors
-                    continue
-                value = variables[name]
-                kept = _KINDS.get(value.__class__, _other)(value)
-                if kept is None or (name in first and first[name] == kept):
-                    own.pop(name, None)
-                else:
-                    more = more or name not in own
-                    own[name] = kept
-            if more:  # in the order of the variables, as the file has them
-                own = {name: own[name] for name in names if name in own}
+        own = self.own.copy()
+        more = False
+        for name in others:
+            if name in self.listed:  # another list of the same tensors
+                continue
+            value = known[name]
+            kept = _KINDS.get(type(value), _other)(value)
+            if kept is None or (name in first and first[name] == kept):
+                own.pop(name, None)
+            else:
+                more = more or name not in own
+                own[name] = kept
+        if more and len(own) > 1:  # in the order of the variables, as the file has them
+            own = {name: own[name] for name in variables if name in own}
         self.own = own
         return own
 
-    def _lists_changed(self, variables: Mapping[str, object]) -> bool:
+    def _renamed(self, variables: Mapping[str, object]) -> dict[str, Value] | None:
+        """Return what `changed` does where there are other variables than before."""
+        self.known = {**variables}
+        self._find_lists()
+        if self._lists_changed():
+            return None
+        first, now = self.first, self.kept(variables)
+        self.own = {name: value for name, value in now.items() if name not in first or first[name] != value}
+        return self.own
+
+    def _lists_changed(self) -> bool:
         """Return whether lists hold other tensors than before, and note which; after too many times none is followed.
 
         A list that changes at every turn would make every row as long as the first.
         """
         if self.changes > _CHANGES:
             return False
-        gone = [name for name in self.listed if name not in self.lists]
+        known, listed = self.known, self.listed
+        gone = [name for name in listed if name not in self.lists] if listed else ()
         for name in gone:
-            del self.listed[name]
+            del listed[name]
         changed = bool(gone)
         for name in self.lists:
-            value, before = variables[name], self.listed.get(name)
-            if not _holds(value) if before is None else before.held is not None and _is_held(value, before.held):
-                continue  # the usual case, at every operation
+            value: Any = known[name]
+            before = listed.get(name) if listed else None
+            if before is None:
+                if not value:
+                    continue
+                first = next(iter(value.values())) if type(value) is dict else value[0]
+                if type(first) is not NkiTensor and (type(first) not in _HOLDERS or not _holds(value)):
+                    continue  # the usual case, at every operation
+            elif before.held is not None and _is_held(value, before.held):
+                continue
             parts = list(_parts(name, value, _DEEP))
             tensors: list[object] = [each for _, each in parts]
             held = _held(value, _DEEP)
             if before is not None and len(before.tensors) == len(tensors) and all(map(is_, before.tensors, tensors)):
-                self.listed[name] = before._replace(held=held)
+                listed[name] = before._replace(held=held)
                 continue
             named = {key: _tensor(each) for key, each in parts} if len(parts) <= _HELD else {}
             kept = {key: kept for key, kept in named.items() if kept is not None}
-            self.listed[name] = _Listed(tensors, kept, held)
+            listed[name] = _Listed(tensors, kept, held)
             changed = True
         self.changes += changed
         if self.changes > _CHANGES:
-            self.listed.clear()
+            listed.clear()
         return changed
 
 
@@ -182,8 +226,7 @@ class VisitRecorder:
         self._bottom: FrameType | None = bottom
         self._calls: list[_Call] = []  # the kernel's first
         self._place = Place("?", 0, -1)
-        # By the identity of a code, which is kept with it: its hash would go through all of its constants and names.
-        self._codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
+        self._codes: dict[Flow, dict[int, int]] = {}
         self._numbers: dict[Site, int] = {}
         self.sites: list[Site] = []
         self._lines: list[tuple[str, int]] = []  # of each site
@@ -198,88 +241,94 @@ class VisitRecorder:
         """Return the place of what a frame of the kernel calls just now, with its visit."""
         calls = self._calls
         if calls and calls[-1].frame is frame:
-            if calls[-1].callee is callee:
+            call = calls[-1]
+            if call.callee is callee:
                 return self._place
-            number = self._visit(calls[-1], callee)  # the usual case: the same function calls something else
+            number = self._visit(call, callee)  # the usual case: the same function calls something else
         else:
             chain = None if self._bottom is None else self._chain(frame, callee)
             if chain is None:
                 return Place(frame.f_code.co_filename, frame.f_lineno, -1)
-            for each, called in chain:
-                self._visit(self._call(each), called)
-            number = self.rows[calls[-1].visit][1]
+            for each, called in reversed(chain):
+                number = self._visit(self._call(each), called)
+            call = calls[-1]
+            if not chain:
+                number = self.rows[call.visit][1]
         place = self._place = _place_of(self._lines[number])
-        place.visit = calls[-1].visit
+        place.visit = call.visit
         return place
 
     def _chain(self, frame: FrameType, callee: FrameType) -> list[tuple[FrameType, FrameType]] | None:
-        """Return the frames that have gone on, with what they call, outermost first; None outside of the kernel.
+        """Return the frames that have gone on, with what they call, innermost first; None outside of the kernel.
 
         What has returned is forgotten.
         """
-        known = {call.frame: depth for depth, call in enumerate(self._calls)}
+        calls = self._calls
+        bottom = self._bottom
         chain: list[tuple[FrameType, FrameType]] = []
         one: FrameType | None = frame
-        while one is not None and one is not self._bottom:
+        while one is not None and one is not bottom:
             if not is_ours(one.f_code.co_filename):
-                depth = known.get(one)
-                if depth is not None and self._calls[depth].callee is callee:
-                    del self._calls[depth + 1 :]
-                    return chain[::-1]
+                for depth in range(len(calls) - 1, -1, -1):
+                    if calls[depth].frame is one:
+                        break
+                else:
+                    depth = -1
+                if depth >= 0:  # those around it still make the call that led here
+                    del calls[depth + 1 :]
+                    if calls[depth].callee is not callee:
+                        chain.append((one, callee))
+                    return chain
                 chain.append((one, callee))
-                if depth is not None:  # those around it still make the call that led here
-                    del self._calls[depth + 1 :]
-                    return chain[::-1]
             callee, one = one, one.f_back
         if one is None:
             return None
-        self._calls.clear()
-        return chain[::-1]
+        calls.clear()
+        return chain
 
     def _call(self, frame: FrameType) -> _Call:
         """Return the call of a frame, which is the innermost."""
         calls = self._calls
-        if not calls or calls[-1].frame is not frame:
-            code = frame.f_code
-            known = self._codes.get(id(code))
-            if known is None:
-                known = self._codes[id(code)] = code, {}
-            calls.append(_Call(frame, known[1], calls[-1].visit if calls else -1))
-        return calls[-1]
+        if calls and calls[-1].frame is frame:
+            return calls[-1]
+        flow = flow_of(frame.f_code)
+        sites = self._codes.get(flow)
+        if sites is None:
+            sites = self._codes[flow] = {}
+        call = _Call(frame, flow, sites, calls[-1].visit if calls else -1)
+        calls.append(call)
+        return call
 
     def _visit(self, call: _Call, callee: FrameType) -> int:
         """Note a visit; return the number of its site."""
         frame = call.frame
         call.callee = callee
-        at = frame.f_lasti
-        turn = call.turns[at] = call.turns.get(at, 0) + 1
+        before, at = call.at, frame.f_lasti
+        call.at = at
+        turns = call.turns
+        turn = turns[at] = turns.get(at, 0) + 1
         site = call.sites.get(at)
         if site is None:
-            site = call.sites[at] = self._site(frame)
+            site = call.sites[at] = self._site(call.flow, frame)
         rows = self.rows
         number = call.visit = len(rows)
-        # What the frame gives is one and the same dictionary each time, so that its values are taken out of it.
-        variables = frame.f_locals
-        names, values = [*variables], [*variables.values()]
         if call.base < 0:
-            own = None
-        elif names == call.names and not call.lists and True not in map(is_not, values, call.values):
-            own = call.own  # the usual case
+            call.first = call.begin()
         else:
-            own = call.changed(variables, names, values)
-        if own is None:
-            call.first = call.begin(variables) if call.base < 0 else call.kept(variables)
-            call.base, call.own = number, {}
-            rows.append((call.parent, site, -1, turn, call.first))
-        else:
-            rows.append((call.parent, site, call.base, turn, own))
-        call.names, call.values = names, values
+            # Somebody who steps through the kernel may give variables other values.
+            names = call.flow.changed(before, at) if frame.f_trace is None else None
+            own = call.own if names == () and not call.lists else call.changed(names)
+            if own is not None:
+                rows.append((call.parent, site, call.base, turn, own))
+                return site
+            call.first = call.kept(frame.f_locals)
+            call.own = _NONE
+        call.base = number
+        rows.append((call.parent, site, -1, turn, call.first))
         return site
 
-    def _site(self, frame: FrameType) -> int:
-        code = frame.f_code
-        line = frame.f_lineno
-        site = Site(code.co_filename, code.co_name, line, loops_of(code, line))
+    def _site(self, flow: Flow, frame: FrameType) -> int:
+        site = flow.site(frame.f_lasti, frame)
         number = self._numbers.get(site)
         if number is None:
             number = self._numbers[site] = len(self.sites)
@@ -326,6 +375,11 @@ def _holds(value: Any) -> bool:
         if type(value) not in _HOLDERS:
             break
     return type(value) is NkiTensor
+
+
+def _may_hold(value: tuple[object, ...]) -> bool:
+    """Return whether a tuple begins with a tensor, or with what may come to begin with one."""
+    return bool(value) and (type(value[0]) is NkiTensor or type(value[0]) in _HOLDERS)
 
 
 def _parts(name: str, value: Any, deep: int) -> Iterator[tuple[str, NkiTensor]]:

@@ -449,6 +449,22 @@ def test_the_cache_can_be_turned_off_and_stays_small(traces: list[str], monkeypa
     assert [held.find(str(number)) is None for number in range(200)].count(False) == 64
 
 
+def test_nobody_looks_at_what_a_kernel_depends_on_where_nothing_is_kept(
+    traces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To find that out can take longer than to build a small kernel."""
+    asked: list[object] = []
+    plain = launching.key_of
+    monkeypatch.setattr(launching, "key_of", lambda *given: asked.append(given) or plain(*given))
+    space = module()
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", "off")
+    run(space)
+    assert not asked
+    monkeypatch.delenv("NEURONTOOLS_LAUNCH_CACHE")
+    run(space)
+    assert asked and len(traces) == 2
+
+
 def test_values_of_a_launch_file_are_checked_where_they_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file whose hash is right and whose values are not is no launch: the kernel is traced again."""
     monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", str(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -58,6 +59,21 @@ def said(body: Any, kind: type[Exception] = NkiValidationError) -> str:
 ])  # fmt: skip
 def test_unknown_names_say_what_may_be_meant(ask: Any, words: str) -> None:
     assert words in said(lambda tile, x: ask(tile))
+
+
+def test_what_a_tensor_lacks_is_told_with_tensor_and_callers_and_kernels_may_ask_first() -> None:
+    def ask(tile: Any) -> Any:
+        assert not hasattr(tile, "reshap") and getattr(tile, "tile", None) is None
+        return tile.reshap((128, 64))
+
+    text = said(lambda tile, x: ask(tile), AttributeError)
+    first = ask.__code__.co_firstlineno
+    file = ask.__code__.co_filename
+    assert re.fullmatch(
+        rf"tile: an NKI tensor has no reshap; did you mean reshape or shape\?, at {re.escape(file)}:{first + 2}, "
+        rf"called from {re.escape(file)}:{first + 4}, from {re.escape(file)}:\d+", text
+    )  # fmt: skip
+    assert "AttributeError: an NKI tensor has no _offset, on trn3" in said(lambda tile, x: tile._offset)
 
 
 @pytest.mark.parametrize(("old", "new"), [(old_isa, nisa), (old_language, nl), (old_nki, nki)])
