@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import typer
 
+from emulator.checks.again import Again
 from emulator.checks.racecheck import Racecheck
 from emulator.device import Device
 from neurontools.command.table import TABLE
@@ -142,7 +143,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """Watch what every command hands to the opener and to the emulator."""
     found = Seen([], [], [], [])
     make, fill, take, scripts = Device.__init__, Device.set_inputs, opening.take_launch, launches.run_launches
-    attach = Racecheck.attach
+    attach, look = Racecheck.attach, Again.attach
 
     def init(self: Device, *args: Any, **options: Any) -> None:
         make(self, *args, **options)
@@ -156,6 +157,11 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         attach(self, device)
         found.raced.append(device)
 
+    def asked(self: Again, device: Device) -> None:
+        look(self, device)
+        if "racecheck" in self._tools:  # which is not made where all is in order
+            found.raced.append(device)
+
     def taken(file: Path, configuration: RunConfiguration, **options: Any) -> Any:
         found.configurations.append(configuration)
         return take(file, configuration, **options)
@@ -167,6 +173,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr(Device, "__init__", init)
     monkeypatch.setattr(Device, "set_inputs", set_inputs)
     monkeypatch.setattr(Racecheck, "attach", raced)
+    monkeypatch.setattr(Again, "attach", asked)
     monkeypatch.setattr(opening, "take_launch", taken)
     for module in ("running.files", "check.checking", "program.launches"):
         monkeypatch.setattr(f"neurontools.{module}.run_launches", run_launches)
@@ -176,8 +183,10 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, program_text: str, program_file: Path) -> Path:
     """Return a folder with a file of every kind."""
+    import neurontools.nki
     from neurontools.cli import main
 
+    neurontools.nki.install()  # so that `--nki installed` finds one, whatever ran before
     place = tmp_path_factory.mktemp("kinds")
     (place / "script.py").write_text(SCRIPT)
     (place / "assembly.s").write_text(program_text.replace(".target trn2\n", ""))
