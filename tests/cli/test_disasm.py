@@ -9,6 +9,7 @@ import pytest
 from formats.neff import open_neff
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
+from tests.corpus.files import MATMUL_SMALL, find
 
 NOP = b"\xa4\x10" + bytes(62)
 
@@ -86,7 +87,7 @@ def test_bad_streams(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_real_file(cli: Cli, corpus: Path) -> None:
-    path = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    path = find(corpus, MATMUL_SMALL)
     text = cli("disasm", path, "-e", "pe").out
     assert "MATMUL               S[5]++@complete acc_flags=3 src=fp16@0x37b00[1,0,0][128,1,1]" in text
     assert "test_spike_async.py:58" in text

@@ -14,6 +14,7 @@ from neurontools.doctor.env import examined
 from neurontools.doctor.findings import KINDS
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
+from tests.corpus.files import find
 
 CLEAN = {
     "NEURON_RT_VISIBLE_CORES": "4-7", "NEURON_LOGICAL_NC_CONFIG": "1", "NEURON_RT_LOG_LEVEL": "info",
@@ -129,7 +130,7 @@ def test_what_the_documentation_sets_is_no_finding(corpus: Path) -> None:
     """But for the one list of cores that a page gives as an example of what is not valid."""
     assigned = re.compile(r"\b(NEURON[A-Z0-9_]+)=([^ `'\"\\\\<>$\n]+)")
     wrong, seen = set(), 0
-    for path in (corpus / "aws-neuron-sdk").rglob("*.rst"):
+    for path in find(corpus, "aws-neuron-sdk").rglob("*.rst"):
         for name, value in assigned.findall(path.read_text(errors="replace")):
             known = variable(name)
             if known is not None and not known.gone:

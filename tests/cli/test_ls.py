@@ -14,6 +14,7 @@ from emulator.runtime.session import Runtime
 from neurontools.system.devices import DeviceRow, ProcessRow, ls_lines, topology_lines
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
+from tests.corpus.files import find
 
 FIRST = """\
 +--------+--------+----------+--------+---------------+--------------+---------------+------+
@@ -26,7 +27,7 @@ FIRST = """\
 
 def blocks(corpus: Path) -> dict[str, list[str]]:
     """Return the documented listings by the command that printed them."""
-    text = (corpus / "aws-neuron-sdk" / "tools" / "neuron-sys-tools" / "neuron-ls.rst").read_text()
+    text = find(corpus, "aws-neuron-sdk/tools/neuron-sys-tools/neuron-ls.rst").read_text()
     found = {}
     for command, body in re.findall(r"^  \$ (neuron-ls[^\n]*)\n(.*?)(?=^::|^Field)", text, re.DOTALL | re.MULTILINE):
         found[command] = [line.removeprefix("  ").rstrip() for line in body.rstrip().splitlines()]

@@ -21,6 +21,7 @@ from neurontools.monitor.report import Sample, make_report, sample
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
 from tests.cli.test_mem_watch import saved
+from tests.corpus.files import find
 from tests.nrt.monitor_sample import CONFIG, documented_report
 
 
@@ -116,7 +117,7 @@ def test_bad_configurations(cli: Cli, tmp_path: Path, bad: object) -> None:
 
 
 def test_every_metric_of_the_public_board_is_served(corpus: Path) -> None:
-    board = corpus / "aws-neuron-sdk" / "src" / "examples" / "neuron-monitor" / "neuron-monitor-grafana.json"
+    board = find(corpus, "aws-neuron-sdk/src/examples/neuron-monitor/neuron-monitor-grafana.json")
     expressions = " ".join(re.findall(r'"expr": "((?:[^"\\]|\\.)*)"', board.read_text()))
     wanted = set(re.findall(r"\b((?:neuron|system|execution|instance)\w*_\w+)\b", expressions)) - {"instance_id"}
     wanted -= {"memory_location", "execution_status", "usage_type", "neuroncore", "status_type"}

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
+from tests.corpus.files import MATMUL_SMALL, find
 
-SMALL = Path("nkipy") / "spike" / "tests" / "artifacts" / "matmul_small.neff"
 FUSED = Path("trainium-kernel-fusion") / "profiling" / "fused_attention" / "fused.neff"
 
 
@@ -40,14 +40,14 @@ def test_errors_of_public_tables_are_the_published_ones(
     cli: Cli, corpus: Path, name: str, span: str, limit: float
 ) -> None:
     """formats.md 3.10: exp 1.1e-5 over ±40, tanh 2.7e-7 over ±12, on random numbers."""
-    result = checked_json(cli("neff", "acts", corpus / SMALL, "--range", span, "--json"), "neff acts")
+    result = checked_json(cli("neff", "acts", find(corpus, MATMUL_SMALL), "--range", span, "--json"), "neff acts")
     row = next(row for row in result["sets"][0]["functions"] if row["name"] == name)
     assert limit / 2 < row["max_relative"] < limit
     assert row["worst_at"] is not None and row["pieces"] > 1
 
 
 def test_tables_of_simple_functions_are_exact(cli: Cli, corpus: Path) -> None:
-    result = checked_json(cli("neff", "acts", corpus / SMALL, "--json"), "neff acts")
+    result = checked_json(cli("neff", "acts", find(corpus, MATMUL_SMALL), "--json"), "neff acts")
     found = {row["name"]: row for row in result["sets"][0]["functions"]}
     for name in ("identity", "copy", "relu", "abs", "sign", "memset_zero", "is_finite"):
         assert found[name]["max_absolute"] == 0.0, name
@@ -57,20 +57,22 @@ def test_tables_of_simple_functions_are_exact(cli: Cli, corpus: Path) -> None:
 
 
 def test_the_plot_is_of_the_largest_errors(cli: Cli, corpus: Path) -> None:
-    result = checked_json(cli("neff", "acts", corpus / SMALL, "-p", "exp", "-r", "-8:8", "--json"), "neff acts")
+    result = checked_json(
+        cli("neff", "acts", find(corpus, MATMUL_SMALL), "-p", "exp", "-r", "-8:8", "--json"), "neff acts"
+    )
     curve = result["curve"]
     row = next(row for row in result["sets"][0]["functions"] if row["name"] == "exp")
     assert max(curve["relative"]) == row["max_relative"] and curve["range"] == [-8, 8]
-    lines = cli("neff", "acts", corpus / SMALL, "-p", "exp", "-r", "-8:8").out.splitlines()
+    lines = cli("neff", "acts", find(corpus, MATMUL_SMALL), "-p", "exp", "-r", "-8:8").out.splitlines()
     assert lines[0] == "exp: relative error of the table, -8 to 8"
     assert lines[1].split()[0] == f"{row['max_relative']:.1e}"
     assert lines[1].partition("┤")[2][curve["relative"].index(max(curve["relative"]))] == "█"
     # Errors are smallest around zero, where a table of exp is a line: the middle columns are lower.
     assert min(curve["relative"]) == min(curve["relative"][34:38]) and lines[1].partition("┤")[2][35:37] == "  "
-    assert cli("neff", "acts", corpus / SMALL, "-p", "abs").out.splitlines()[1] == "exact everywhere"
+    assert cli("neff", "acts", find(corpus, MATMUL_SMALL), "-p", "abs").out.splitlines()[1] == "exact everywhere"
 
 
 def test_words_that_use_a_function_are_counted(cli: Cli, corpus: Path) -> None:
-    result = checked_json(cli("neff", "acts", corpus / FUSED, "--json"), "neff acts")
+    result = checked_json(cli("neff", "acts", find(corpus, FUSED), "--json"), "neff acts")
     used = {row["name"]: row["words"] for row in result["sets"][0]["functions"] if row["words"]}
     assert used["exp"] > 0 and set(used) <= {"exp", "copy", "identity"}

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
-
-SMALL = Path("nkipy") / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+from tests.corpus.files import MATMUL_SMALL, find
 
 
 def test_features_say_how_names_are_known(cli: Cli, corpus: Path) -> None:
-    result = checked_json(cli("neff", "features", corpus / SMALL, "--json"), "neff features")
+    result = checked_json(cli("neff", "features", find(corpus, MATMUL_SMALL), "--json"), "neff features")
     assert {one["bit"]: one["provenance"] for one in result["bits"]} == {
         10: "inferred", 11: "inferred", 12: "observed", 15: "observed", 21: "observed",
     }  # fmt: skip

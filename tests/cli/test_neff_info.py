@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
+from tests.corpus.files import MATMUL_SMALL, find
 
 
 def test_text_tells_target_tensors_and_words(cli: Cli, program_file: Path) -> None:
@@ -32,7 +33,7 @@ def test_bad_files(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_real_file(cli: Cli, corpus: Path) -> None:
-    path = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    path = find(corpus, MATMUL_SMALL)
     result = checked_json(cli("neff", "info", path, "--json"), "neff info")
     assert (result["lnc"], result["target"]["name"], result["compiler"]) == (2, "trn2", "2.23.6484.0+3b612583")
     assert [t["name"] for t in result["inputs"]] == ["x", "y"]
@@ -40,7 +41,7 @@ def test_a_real_file(cli: Cli, corpus: Path) -> None:
 
 
 def test_a_checked_compiler_and_our_own_are_told_apart(cli: Cli, corpus: Path, program_file: Path) -> None:
-    path = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    path = find(corpus, MATMUL_SMALL)
     assert checked_json(cli("neff", "info", path, "--json"), "neff info")["checked"]["how"] == "checked"
     own = checked_json(cli("neff", "info", program_file, "--json"), "neff info")["checked"]
     assert own["how"] == "own" and own["words"] == own["reencoded"] > 0

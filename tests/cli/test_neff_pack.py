@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
+from tests.corpus.files import MATMUL_SMALL, find
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_what_is_no_unpacked_neff_is_refused(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_real_file_comes_back(cli: Cli, corpus: Path, tmp_path: Path) -> None:
-    real = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    real = find(corpus, MATMUL_SMALL)
     assert cli("neff", "unpack", real, tmp_path / "parts").status == 0
     assert cli("neff", "pack", tmp_path / "parts", "-o", tmp_path / "x.neff").status == 0
     assert (tmp_path / "x.neff").read_bytes() == real.read_bytes()

@@ -9,6 +9,7 @@ from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
+from tests.corpus.files import MATMUL_SMALL, find
 
 
 def test_queues_with_their_transfers(cli: Cli, program_file: Path) -> None:
@@ -32,7 +33,7 @@ def test_every_word_that_describes_a_transfer_is_counted(cli: Cli, tmp_path: Pat
 
 
 def test_words_are_counted_in_a_real_file(cli: Cli, corpus: Path) -> None:
-    path = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    path = find(corpus, MATMUL_SMALL)
     result = checked_json(cli("neff", "queues", path, "--json"), "neff queues")
     assert {q["name"]: q["words"] for q in result["queues"]} == {"qPoolDynamic": 4, "qSPDynamicHW": 1}
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from formats.neff import open_neff
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
-
-SMALL = Path("nkipy") / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+from tests.corpus.files import MATMUL_SMALL, find
 
 
 def test_stats_are_what_decoding_word_by_word_gives(cli: Cli, root: Path) -> None:
@@ -25,7 +24,7 @@ def test_stats_are_what_decoding_word_by_word_gives(cli: Cli, root: Path) -> Non
 
 
 def test_stats_count_the_work_of_a_real_file(cli: Cli, corpus: Path) -> None:
-    result = checked_json(cli("neff", "stats", corpus / SMALL, "--json"), "neff stats")
+    result = checked_json(cli("neff", "stats", find(corpus, MATMUL_SMALL), "--json"), "neff stats")
     assert result["macs"] == 128 * 256 * 128 and result["words"] == 58
 
 

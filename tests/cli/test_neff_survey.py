@@ -15,6 +15,7 @@ from neurontools.neff.surveying.judge import Options, judge
 from neurontools.neff.surveying.records import FileRecord
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
+from tests.corpus.files import MATMUL_LARGE, MATMUL_SMALL, find
 from tests.formats.neff.support import changed, fixture
 
 
@@ -138,7 +139,7 @@ def test_a_bug_of_ours_is_told_in_the_row(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_visible_corpus_is_understood_whole(cli: Cli, corpus: Path) -> None:
-    result = survey(cli, corpus / "trainium-kernel-fusion", corpus / "nkipy" / "spike" / "tests" / "artifacts")
+    result = survey(cli, find(corpus, "trainium-kernel-fusion"), find(corpus, MATMUL_SMALL), find(corpus, MATMUL_LARGE))
     total = result["summary"]
     assert total["files"] == total["read"] == total["sound"] >= 2
     assert total["words"] == total["decoded"] == total["reencoded"] == total["consistent"] > 59_000

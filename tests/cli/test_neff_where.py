@@ -9,9 +9,7 @@ import pytest
 from formats.neff import open_neff
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
-
-SMALL = Path("nkipy") / "spike" / "tests" / "artifacts" / "matmul_small.neff"
-LARGE = SMALL.with_name("matmul_large.neff")
+from tests.corpus.files import MATMUL_SMALL, find
 
 
 def line_of(text: str, part: str) -> int:
@@ -76,7 +74,7 @@ def test_source_lines_stand_above_their_words(cli: Cli, program_file: Path, prog
 
 
 def test_the_chain_of_a_real_file_reaches_the_framework(cli: Cli, corpus: Path) -> None:
-    (row,) = checked_json(cli("neff", "where", corpus / SMALL, "PE:9", "-g", "1", "--json"), "neff where")[
+    (row,) = checked_json(cli("neff", "where", find(corpus, MATMUL_SMALL), "PE:9", "-g", "1", "--json"), "neff where")[
         "instructions"
     ]
     assert [(step["level"], step["name"]) for step in row["chain"]] == [
@@ -89,8 +87,10 @@ def test_the_chain_of_a_real_file_reaches_the_framework(cli: Cli, corpus: Path) 
 
 
 def test_every_word_of_a_line_of_a_real_file_is_found(cli: Cli, corpus: Path) -> None:
-    found = checked_json(cli("neff", "where", corpus / SMALL, "test_spike_async.py:58", "--json"), "neff where")
-    neff = open_neff(corpus / SMALL)
+    found = checked_json(
+        cli("neff", "where", find(corpus, MATMUL_SMALL), "test_spike_async.py:58", "--json"), "neff where"
+    )
+    neff = open_neff(find(corpus, MATMUL_SMALL))
     expected = [
         (graph.name, engine, pc)
         for graph in neff.subgraphs

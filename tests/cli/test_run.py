@@ -11,6 +11,7 @@ from formats.neff import open_neff
 from neurontools.program.arrays import load_arrays
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
+from tests.corpus.files import MATMUL_SMALL, find
 
 KERNEL = """
 import sys
@@ -205,7 +206,7 @@ def test_a_real_neff_gives_numpy_s_answer(cli: Cli, corpus: Path, tmp_path: Path
     random = np.random.default_rng(0)
     x, y = (random.standard_normal(shape).astype(np.float16) for shape in ((128, 256), (256, 128)))
     np.savez(tmp_path / "in.npz", x=x, y=y)
-    real = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    real = find(corpus, MATMUL_SMALL)
     ended = cli("run", real, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
     assert ended.status == 0, ended
     x, y = x.astype(np.float64), y.astype(np.float64)

@@ -43,9 +43,9 @@ EARLIER_CAPTURES = [
 
 
 def find(corpus: Path, name: str) -> Path:
-    """Return a file of the corpus; skip where it was not fetched."""
+    """Return a file or folder of the corpus; skip where it was not fetched."""
     path = corpus / name
-    if not path.is_file():
+    if not path.exists():
         pytest.skip(f"corpus has no {name}")
     return path
 

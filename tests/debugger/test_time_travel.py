@@ -16,6 +16,7 @@ from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.opening import open_session
+from tests.corpus.files import MATMUL_SMALL, find
 
 X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
 KERNELS = {"vector_add": 3, "softmax": 2, "rmsnorm": 4, "tiled_matmul": 9, "attention": 9}
@@ -112,9 +113,7 @@ def test_checkpoints_are_where_running_again_begins(kernels: dict[str, Any], mon
 
 
 def test_a_real_file_there_and_back(corpus: Path) -> None:
-    path = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
-    if not path.is_file():
-        pytest.skip("corpus has no matmul_small.neff")
+    path = find(corpus, MATMUL_SMALL)
     rng = np.random.default_rng(1)
     inputs = {"x": rng.standard_normal((128, 256)), "y": rng.standard_normal((256, 128))}
     there_and_back(Session(path, {name: a.astype(np.float16) for name, a in inputs.items()}, seed=5), 6)

@@ -25,6 +25,7 @@ from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from neurontools.debugger import Session
 from neurontools.nki.launch import build_neff
+from tests.corpus.files import MATMUL_SMALL, find
 
 STEPS = 2000
 COUNTS = {"kernel": 60, "program": 60, "real": 25}
@@ -198,7 +199,7 @@ def test_a_damaged_program_ends_as_it_should(program_text: str, tmp_path: Path, 
 
 
 def test_a_damaged_real_file_ends_as_it_should(corpus: Path, tmp_path: Path) -> None:
-    real = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    real = find(corpus, MATMUL_SMALL)
     check(mutate(real.read_bytes(), tmp_path / "unpacked", range(COUNTS["real"])))
 
 
