@@ -38,6 +38,7 @@ _MOST_TOLD = 60  # characters of an argument
 _NUMBER = re.compile(r"\d+")
 _PRESENT, _FIRST = "neurontools.nki", "neurontools.neuronxcc.nki"
 _PARTS = ("nisa", "isa"), ("nl", "language")
+_SUGGESTION = re.compile(r"\. Did you mean '\w+'\?$")  # which Python adds from 3.13 on; ours knows more
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _OLD_KEYWORDS = {
     "mask": "take slices of the operands, nl.where or nisa.tensor_copy_predicated",
@@ -105,7 +106,7 @@ def _misfit(error: TypeError) -> str | None:
     found = _MISFIT.match(str(error))
     if found is None:
         return None
-    said = str(error)
+    said = _SUGGESTION.sub("", str(error))
     packages = _packages(error.__traceback__)
     called = _called(found[1], packages)
     if found[1] == "__call__":  # Python names the class of an operator, the kernel its instance
