@@ -62,11 +62,24 @@ else:
     def _getnewargs(self):
         return tuple(self)
 
+    def _annotations(body):
+        """Return the annotations of a class body; from 3.14 on they are made late, unless they are text."""
+        found = body.get("__annotations__")
+        if found is not None or sys.version_info < (3, 14):
+            return found or {}
+        import annotationlib  # deferred: start-up
+
+        annotate = annotationlib.get_annotate_from_class_namespace(body)
+        if annotate is None:
+            return {}
+        return annotationlib.call_annotate_function(annotate, annotationlib.Format.FORWARDREF)
+
     class _Declared(type):
         """What a class statement with NamedTuple goes through: its annotations are the fields."""
 
         def __new__(cls, name, bases, body):
-            fields = tuple(body.get("__annotations__", ()))
+            annotations = body["__annotations__"] = _annotations(body)
+            fields = tuple(annotations)
             defaults = {field: body[field] for field in fields if field in body}
             code = _constructor(len(fields)).replace(
                 co_varnames=("_cls", *fields), co_filename=body["__module__"], co_qualname=f"{name}.__new__"
@@ -79,7 +92,7 @@ else:
             for method, function in _METHODS.items():
                 body.setdefault(method, function)
             body.setdefault("__doc__", call)
-            new.__annotations__ = body.setdefault("__annotations__", {})
+            new.__annotations__ = annotations
             body |= {"__slots__": (), "__new__": new, "_fields": fields, "_field_defaults": defaults,
                      "__match_args__": fields}  # fmt: skip
             return type(name, (tuple,), body)
