@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from formats.named_tuple import NamedTuple
@@ -118,10 +118,7 @@ class DebugFiles:
 
     def members(self) -> dict[str, Callable[[], bytes]]:
         """Return what makes each member."""
-        names = [f"{self._folder}/debug_info_{level}_{engine}.dbg" for engine in self._engines
-                 for level in ("asm", "backend")]  # fmt: skip
-        if names:
-            names.append(_shared_name(self._subgraph))
+        names = _names(self._subgraph, self._folder, tuple(self._engines))
         return {name: partial(self._member, name) for name in names}
 
     @cached_property
@@ -133,6 +130,13 @@ class DebugFiles:
 
     def _member(self, name: str) -> bytes:
         return self._written[name]
+
+
+@lru_cache(maxsize=1 << 6)
+def _names(subgraph: int, folder: str, engines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the members of a subgraph whose `engines` have debug info."""
+    own = [f"{folder}/debug_info_{level}_{engine}.dbg" for engine in engines for level in ("asm", "backend")]
+    return (*own, _shared_name(subgraph)) if own else ()
 
 
 def _shared_name(subgraph: int) -> str:

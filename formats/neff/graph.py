@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from math import prod
 
 from formats.errors import FormatError
 from formats.named_tuple import NamedTuple
@@ -25,12 +27,15 @@ class TensorInfo(NamedTuple):
 
         Raises FormatError for an element type that the hardware does not have.
         """
-        from formats.dtypes import Dtype  # deferred: start-up
+        return _size_of(self.dtype) * prod(self.shape)
 
-        total = Dtype.from_numpy_name(self.dtype).size
-        for length in self.shape:
-            total *= length
-        return total
+
+@cache
+def _size_of(dtype: str) -> int:
+    """Return the bytes of an element; other types are refused each time, so that as many are kept as there are."""
+    from formats.dtypes import Dtype  # deferred: start-up
+
+    return Dtype.from_numpy_name(dtype).size
 
 
 class Node(NamedTuple):

@@ -139,6 +139,8 @@ class Header(NamedTuple):
 
 def header_name(name: str) -> str:
     """Return a name as a header gives it back; FormatError for one that it cannot hold."""
+    if len(name) < 64 and name.isascii() and name.isprintable():
+        return name  # as nearly all: each letter is a byte of it
     return _string(_text(name, 256, "name"))
 
 

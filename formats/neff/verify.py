@@ -140,9 +140,10 @@ class _Ambiguous:
 def graph_problems(neff: Container, subgraphs: Sequence[Subgraph]) -> Iterator[Problem]:
     """Yield where the graph's inputs and outputs do not fit the subgraphs' variables."""
     updated = {one.name for one in neff.inputs}
-    for tensor in (*neff.inputs, *neff.outputs):
+    outputs = neff.outputs
+    for tensor in (*neff.inputs, *outputs):
         yield from _tensor(tensor, subgraphs, updated)
-    if not neff.outputs:
+    if not outputs:
         yield remark("neff.json", "the graph has no output")
 
 

@@ -12,7 +12,7 @@ from formats.errors import FormatError, UnsupportedError
 from formats.neff.definition import QUEUE_KINDS, VARIABLE_KINDS, Variable
 from formats.neff.inferred import inferred_in_subgraph
 from formats.neff.problem import Problem, error, remark
-from formats.neff.transfers import DESCRIPTOR_OPS, MAX_DIMENSIONS, extent
+from formats.neff.transfers import DESCRIPTOR_OPS, MAX_DIMENSIONS, DmaBlock, extent
 from formats.neff.understood import unknown_in_subgraph, unknown_in_words
 from formats.neuron_core import DMA_ENGINES, PARTITIONS, SBUF_PARTITION_STRIDE, SYNC_COUNT, WORD
 
@@ -95,7 +95,12 @@ def _constants(subgraph: Subgraph) -> Iterator[Problem]:
 def _queues(subgraph: Subgraph) -> Iterator[Problem]:
     reserved = subgraph.definition.runtime_semaphore_count
     owners: dict[int, str] = {}
-    for queue in subgraph.queues.values():
+    queues = subgraph.queues.values()
+    everything = list(chain.from_iterable([queue.all_semaphores for queue in queues]))
+    # As nearly always: each is looked at only where something is wrong with one, twice in a queue or not.
+    sound = not everything or (reserved <= min(everything) and max(everything) < SYNC_COUNT
+                               and len(set(everything)) == len(everything))  # fmt: skip
+    for queue in queues:
         where = f"{subgraph.name} queue {queue.name}"
         if queue.kind not in QUEUE_KINDS:
             yield remark(where, f"unknown type {queue.kind!r}")
@@ -105,12 +110,7 @@ def _queues(subgraph: Subgraph) -> Iterator[Problem]:
             yield error(where, f"{queue.num_queues} rings, 1 to {DMA_ENGINES} exist")
         if queue.semaphores and len(queue.semaphores) != queue.num_queues:
             yield remark(where, f"{len(queue.semaphores)} semaphores for {queue.num_queues} rings")
-        semaphores = queue.all_semaphores
-        if not semaphores or (reserved <= min(semaphores) and max(semaphores) < SYNC_COUNT
-                              and owners.keys().isdisjoint(semaphores)):  # fmt: skip
-            owners |= dict.fromkeys(semaphores, queue.name)
-            continue  # as nearly always: each is looked at where something is wrong with one
-        for semaphore in semaphores:
+        for semaphore in () if sound else queue.all_semaphores:
             if not 0 <= semaphore < SYNC_COUNT:
                 yield error(where, f"semaphore {semaphore} does not exist")
             elif semaphore < reserved:
@@ -138,30 +138,34 @@ def _tables(subgraph: Subgraph) -> Iterator[Problem]:
 
 def _blocks(subgraph: Subgraph, bounds: bool = True) -> Iterator[Problem]:
     """Check the descriptors of DMA blocks: variables exist, patterns stay inside, both sides move equal amounts."""
+    variables = subgraph.variables
     for block in subgraph.dma_blocks.values():
-        where = f"{subgraph.name}/{block.engine} dma {block.queue} {block.block_id}"
         queue = subgraph.queue_of(block.queue)
         if queue is None:
-            yield error(where, f"queue {block.queue} does not exist")
+            yield error(_block(subgraph, block), f"queue {block.queue} does not exist")
         elif block.semaphore is not None and queue.all_semaphores and block.semaphore not in queue.all_semaphores:
-            yield error(where, f"semaphore {block.semaphore} does not belong to queue {queue.name}")
+            text = f"semaphore {block.semaphore} does not belong to queue {queue.name}"
+            yield error(_block(subgraph, block), text)
         if not block.descriptors:
-            yield error(where, "block has no descriptors")
+            yield error(_block(subgraph, block), "block has no descriptors")
         for number, item in enumerate(block.descriptors):
-            place = f"{where} descriptor {number}"
             if item.op not in DESCRIPTOR_OPS:
-                yield remark(place, f"unknown operation {item.op!r}")
-            sources = [(s.variable, s.offset, s.sizes, s.steps) for s in item.sources]
-            sources = sources or [(item.source, item.source_offset, item.source_sizes, item.source_steps)]
-            for name, offset, sizes, steps in (
-                *sources,
-                (item.target, item.target_offset, item.target_sizes, item.target_steps),
-            ):
+                yield remark(_block(subgraph, block, number), f"unknown operation {item.op!r}")
+            sources = [(s.variable, s.offset, s.sizes, s.steps) for s in item.sources] if item.sources else ()
+            for name, offset, sizes, steps in (*(sources or (item[:4],)), item[4:8]):
                 if len(sizes) > MAX_DIMENSIONS:
-                    yield error(place, f"{len(sizes)} dimensions, {MAX_DIMENSIONS} exist")
-                variable = subgraph.variables.get(name)
+                    text = f"{len(sizes)} dimensions, {MAX_DIMENSIONS} exist"
+                    yield error(_block(subgraph, block, number), text)
+                variable = variables.get(name)
                 if bounds or variable is None:
-                    yield from _inside(place, variable, name, *extent(offset, sizes, steps))
+                    where = _block(subgraph, block, number)
+                    yield from _inside(where, variable, name, *extent(offset, sizes, steps))
+
+
+def _block(subgraph: Subgraph, block: DmaBlock, descriptor: int | None = None) -> str:
+    """Return the name of a block, or of a descriptor of it."""
+    where = f"{subgraph.name}/{block.engine} dma {block.queue} {block.block_id}"
+    return where if descriptor is None else f"{where} descriptor {descriptor}"
 
 
 def _understood(subgraph: Subgraph) -> Iterator[Problem]:
@@ -303,6 +307,7 @@ def _block_tables(subgraph: Subgraph) -> Iterator[Problem]:
     return _blocks(subgraph, bounds=False)
 
 
-# What a writer can check in the time of one pass over the tables, without looking at every word. A program may move
-# bytes out of bounds: the device faults there, and memcheck names the line.
-TABLE_CHECKS: tuple[Check, ...] = (_streams, _variables, _constants, _queues, _block_tables)
+# What a writer can check in the time of one pass over the tables, without looking at every word; that streams are whole
+# words it has seen when it took them. A program may move bytes out of bounds: the device faults there, and memcheck
+# names the line.
+TABLE_CHECKS: tuple[Check, ...] = (_variables, _constants, _queues, _block_tables)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 
-from formats.errors import FormatError
+from formats.errors import FormatError, NotFoundError
 from formats.indented import indented_json
 from formats.neff.compilers import OWN_COMPILER
 from formats.neff.fields import printable
@@ -107,7 +107,7 @@ class NeffWriter:
         Raises FormatError when what was put in does not fit together: unresolved variables, inputs without a variable,
         constants of another size than theirs, semaphores of two owners.
         """
-        (whole, index), identity = self._whole(self._files())
+        (whole, index), identity = self._whole(self._in_order(self._files()))
         # checked as a bare tar, so that nothing has to be inflated for it
         neff = open_neff(whole)
         sizes = [entry.size for entry in index.entries]
@@ -126,15 +126,15 @@ class NeffWriter:
         `understood` nothing is in the file but what this toolkit understands.
         """
         contents = self._files()
-        ready = [len(content) for content in contents.values() if isinstance(content, bytes)]
-        if sum(ready) > _LARGE or len(contents) > _MANY:
+        ready = sum([len(content) for content in contents.values() if content.__class__ is bytes])
+        if ready > _LARGE or len(contents) > _MANY:
             return self.build()
         if max(map(len, contents)) > SHORT_NAME or not "".join(contents).isascii():
             for name in contents:
                 member_header(name, 0)  # which refuses what no archive can name
         said = Said(
             header_name(self.name),
-            resolve_target(self.target.arch_code),  # as a reader does, who is not told of which chip of the kind
+            _target_as_read(self.target.arch_code),
             tensors_as_read(self._inputs.values()),
             tensors_as_read(self._outputs.values()),
             tuple([self.subgraph(index).said(contents) for index in range(self.lnc)]),
@@ -168,7 +168,7 @@ class NeffWriter:
 
     def _written(self, contents: dict[str, Content]) -> Written:
         """Return the file, packed as it is to be."""
-        (whole, index), identity = self._whole(contents)
+        (whole, index), identity = self._whole(self._in_order(contents))
         return Written(whole if self.compression == "none" else self._packed(whole, identity), index)
 
     def _packed(self, whole: bytes, identity: bytes) -> bytes:
@@ -198,19 +198,21 @@ class NeffWriter:
         )
 
     def _files(self) -> dict[str, Content]:
-        writers = [self.subgraph(index) for index in range(self.lnc)]
-        files = dict(self._members)
-        made: dict[str, Content] = {
+        """Return the members by their names."""
+        files: dict[str, Content] = {
             "info.json": JsonContent(_json, self._info),
             "kelf-0.json": JsonContent(_json, self._kelf),
             "neff.json": JsonContent(_json, self._graph),
         }
-        for writer in writers:
-            made |= writer.files()
-        for name, content in made.items():
-            if name in files:
-                raise FormatError("two members of one name", field=name)
-            files[name] = content
+        for index in range(self.lnc):
+            files |= self.subgraph(index).files()
+        if not files.keys().isdisjoint(self._members):
+            raise FormatError("two members of one name", field=next(name for name in files if name in self._members))
+        files |= self._members
+        return files
+
+    def _in_order(self, files: dict[str, Content]) -> dict[str, Content]:
+        """Return the members in the order of the archive."""
         order = sorted(files)
         if self.target.generation != "gen2":  # the newer compiler writes the graph last
             order.sort(key="neff.json".__eq__)
@@ -272,8 +274,16 @@ class NeffWriter:
         }
 
 
+@cache
+def _target_as_read(code: str) -> Target:
+    """Return the target that a reader finds, who is not told of which chip of the kind; there are a few."""
+    return resolve_target(code)
+
+
 def _check(neff: Neff) -> None:
     """Raise the first broken rule; rules about single words would take seconds, and are the builder's to check."""
+    if _is_in_order(neff):
+        return
     problems = list(collect("neff.json", graph_problems(neff, neff.subgraphs)))
     for subgraph in neff.subgraphs:
         for check in TABLE_CHECKS:
@@ -281,6 +291,20 @@ def _check(neff: Neff) -> None:
     for problem in problems:
         if problem.severity == "error":
             raise FormatError(problem.message, path=problem.where)
+
+
+def _is_in_order(neff: Neff) -> bool:
+    """Return whether no rule finds anything, as nearly always; else all of them are asked what they find."""
+    try:
+        for _ in graph_problems(neff, neff.subgraphs):
+            return False
+        for subgraph in neff.subgraphs:
+            for check in TABLE_CHECKS:
+                for _ in check(subgraph):
+                    return False
+    except (FormatError, NotFoundError):
+        return False  # which is a finding too
+    return True
 
 
 def _tar(files: dict[str, Content]) -> tuple[list[bytes], TarIndex]:

@@ -7,7 +7,7 @@ is nothing, and the reader is asked.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from formats.engines import ENGINES
 from formats.neff.definition import Definition, EngineFiles, Queue, Reservation, Variable
@@ -19,7 +19,9 @@ from formats.neff.transfers import FARTHEST, Descriptor, DmaBlock, EngineFile
 __all__ = ["DEFINITION_VERSION", "definition_as_read", "engine_members", "engines_as_read", "tensors_as_read"]
 
 DEFINITION_VERSION = "0.6"
+_INTEGERS = frozenset((int,))
 _NUMBERS = frozenset((int, type(None)))
+_KEPT = 1 << 8  # names of sets of activation functions whose engines a process keeps
 _PLAIN = Descriptor("", 0, (), (), "", 0, (), ())
 _COPIES = "copy", "cast"
 
@@ -48,11 +50,11 @@ def definition_as_read(
     engines: Mapping[str, EngineFiles],
 ) -> Definition | None:
     """Return the definition whose JSON is `content`; `counts` are events and semaphores of the runtime."""
-    if not (
-        all(map(_is_read_alike, variables.values()))
-        and all(queue.name.isprintable() and queue.fabric_path.isprintable() for queue in queues.values())
-    ):
+    if not all(map(_is_read_alike, variables.values())):
         return None
+    for queue in queues.values():
+        if not (queue.name.isprintable() and queue.fabric_path.isprintable()):
+            return None
     events, semaphores = counts
     return Definition("definition", DEFINITION_VERSION, engines, (), queues, variables, tuple(map(printable, features)),
                       events, semaphores, tuple(reservations), {}, 0, 0, content)  # fmt: skip
@@ -68,7 +70,7 @@ def _is_read_alike(one: Variable) -> bool:
         and referenced.__class__ in _NUMBERS
         and (file is None or file.isprintable())
         and (fabric is None or fabric.isprintable())
-        and (not entries or (kind == "dge-table" and all(entry.__class__ is int for entry in entries)))
+        and (not entries or (kind == "dge-table" and set(map(type, entries)) <= _INTEGERS))
     )
 
 
@@ -76,13 +78,21 @@ def engines_as_read(
     blocks: Mapping[str, Mapping[tuple[str, int], DmaBlock]], sets: Collection[str]
 ) -> dict[str, EngineFile] | None:
     """Return what the files of the engines say; `sets` are the sets of activation functions."""
-    if not all(_is_block_read_alike(block) for mine in blocks.values() for block in mine.values()):
-        return None
-    found = {}
+    found = dict(_engines_without_blocks(tuple(sets)))
     for engine, mine in blocks.items():
-        named = (None, (), ()) if engine != "Activation" else ("act_info.json", tuple(map(printable, sets)), ())
-        found[engine] = EngineFile(engine, f"{engine}.json", f"{engine}.bin", tuple(mine.values()), named[0], None,
-                                   *named[1:], {})  # fmt: skip
+        if mine:
+            if not all(map(_is_block_read_alike, mine.values())):
+                return None
+            found[engine] = found[engine]._replace(dma=tuple(mine.values()))
+    return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _engines_without_blocks(sets: tuple[str, ...]) -> Mapping[str, EngineFile]:
+    found = {}
+    for engine in ENGINES:
+        named = (None, ()) if engine != "Activation" else ("act_info.json", tuple(map(printable, sets)))
+        found[engine] = EngineFile(engine, f"{engine}.json", f"{engine}.bin", (), named[0], None, named[1], (), {})
     return found
 
 
@@ -101,11 +111,11 @@ def _is_plain(one: Descriptor) -> bool:
     return (
         one.op in _COPIES
         and one[11:] == _PLAIN[11:]
-        and all(number.__class__ is int for number in numbers)
+        and set(map(type, numbers)) == _INTEGERS
         and max(numbers) <= FARTHEST
         and min(numbers) >= -FARTHEST
-        and all(part.__class__ is tuple for part in (one[2], one[3], one[6], one[7]))
-        and all(text.isprintable() for text in (one.source, one.source_dtype, one.target, one.target_dtype))
+        and one[2].__class__ is one[3].__class__ is one[6].__class__ is one[7].__class__ is tuple
+        and f"{one.source}{one.source_dtype}{one.target}{one.target_dtype}".isprintable()
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 
 from formats.engines import ENGINES
 from formats.errors import FormatError
@@ -27,7 +27,7 @@ from formats.neff.writer_values import (
     constant_file,
     dtype_name,
     function_code,
-    json_content,
+    json_bytes,
     queue_json,
     reservation_json,
     shape_tuple,
@@ -46,7 +46,14 @@ _GEN3_RESERVATION = Reservation(
 # as many of each, from 0 on, belong to the runtime in every known file (formats.md 3.5)
 _RUNTIME_EVENTS, _RUNTIME_SEMAPHORES = 12, 3
 _ENTRY = 32
+_ENTRY_LENGTHS = frozenset({1, 2, 3, 4})  # of debug entries
 _TENSOR_KINDS = "input", "output", "constant", ""
+
+
+@cache
+def _engine_names(folder: str) -> tuple[tuple[str, str, str], ...]:
+    """Return each engine with the members of its words and of what else it has; there are two folders."""
+    return tuple([(engine, f"{folder}/{engine}.bin", f"{folder}/{engine}.json") for engine in ENGINES])
 
 
 class SubgraphWriter:
@@ -73,7 +80,8 @@ class SubgraphWriter:
 
     def stream(self, engine: str, data: bytes | bytearray) -> None:
         """Set the instruction words of an engine."""
-        self._engine(engine)
+        if engine not in ENGINES:
+            raise self._no_engine(engine)
         if len(data) % WORD:
             raise FormatError(
                 "stream is not made of whole words",
@@ -198,13 +206,16 @@ class SubgraphWriter:
         comment: str | None = None,
     ) -> None:
         """Add the descriptors that the word `PSEUDO_DMA_TRIGGER queue block_id` of an engine starts."""
-        self._engine(engine)
-        if any((queue, block_id) in blocks for blocks in self._blocks.values()):
-            raise FormatError("two DMA blocks share queue and id", path=self.name, got=f"{queue} {block_id}")
+        if engine not in ENGINES:
+            raise self._no_engine(engine)
+        key = queue, block_id
+        for blocks in self._blocks.values():
+            if key in blocks:
+                raise FormatError("two DMA blocks share queue and id", path=self.name, got=f"{queue} {block_id}")
         found = tuple(descriptors)
         for item in found:
             self._check_descriptor(item)
-        self._blocks[engine][queue, block_id] = DmaBlock(
+        self._blocks[engine][key] = DmaBlock(
             queue, block_id, engine, semaphore, found, event, tuple(remote_semaphores), comment
         )
 
@@ -252,14 +263,15 @@ class SubgraphWriter:
         if len(set(codes.values())) != len(codes) or not all(0 <= code < 256 for code in codes.values()):
             raise FormatError("activation codes are not distinct bytes", path=self.name, field=name, got=str(codes))
         rows = list(profiles) or [{"func_name": f"{item}_0p", "func_id": code} for item, code in codes.items()]
-        profile = json_content(
+        profile = JsonContent(
+            json_bytes,
             lambda: {
                 "bkt_bin": f"{name}_bkt.bin",
                 "ctl_bin": f"{name}_ctrl.bin",
                 "profile_meta_data": rows,
                 "bkt_entry_cnt": len(buckets) // _ENTRY,
                 "ctl_entry_cnt": len(controls) // _ENTRY,
-            }
+            },
         )
         self._sets[name] = codes, {f"{name}.json": profile, f"{name}_bkt.bin": buckets, f"{name}_ctrl.bin": controls}
         return codes
@@ -269,9 +281,10 @@ class SubgraphWriter:
 
         One entry per instruction, or one per 64-byte slot; the counts must match the stream.
         """
-        self._engine(engine)
+        if engine not in ENGINES:
+            raise self._no_engine(engine)
         kept = list(entries)
-        if not set(map(len, [entry for entry in kept if entry is not None])) <= {1, 2, 3, 4}:
+        if () in kept or not set(map(len, filter(None, kept))) <= _ENTRY_LENGTHS:
             raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
         self._debug[engine] = kept
 
@@ -302,22 +315,29 @@ class SubgraphWriter:
 
     def files(self) -> dict[str, Content]:
         """Return the members by their names in the archive; JSON is made when somebody reads it."""
-        streams = {engine: self._streams[engine] if engine in self._streams else self._prelude() for engine in ENGINES}
-        entries = {engine: self._per_slot(engine, streams[engine], given) for engine, given in self._debug.items()}
-        files: dict[str, Content] = {f"{engine}.bin": data for engine, data in streams.items()}
-        files |= {f"{engine}.json": json_content(partial(self._engine_json, engine)) for engine in ENGINES}
-        files |= self._constants
+        folder = f"{self.name}/"
+        files: dict[str, Content] = {}
+        for engine, binary, text in _engine_names(self.name):
+            data = self._streams.get(engine)
+            files[binary] = self._prelude() if data is None else data
+            files[text] = JsonContent(json_bytes, partial(self._engine_json, engine))
+        entries: dict[str, list[EntryFields | None]] = {}
+        for engine, given in self._debug.items():
+            size = len(self._streams[engine] if engine in self._streams else self._prelude())
+            entries[engine] = given if len(given) * WORD == size else self._per_slot(engine, given)
+        for name, data in self._constants.items():
+            files[folder + name] = data
         for _, parts in self._sets.values():
-            files |= parts
-        files["act_info.json"] = json_content(self._act_info)
-        files["tensor_map.json"] = json_content(self._tensor_map)
-        files["def.json"] = json_content(self._definition)
-        debug = DebugFiles(self.index, self.name, entries).members()
-        return {f"{self.name}/{name}": content for name, content in files.items()} | debug
+            for name, content in parts.items():
+                files[folder + name] = content
+        files[f"{folder}act_info.json"] = JsonContent(json_bytes, self._act_info)
+        files[f"{folder}tensor_map.json"] = JsonContent(json_bytes, self._tensor_map)
+        files[f"{folder}def.json"] = JsonContent(json_bytes, self._definition)
+        files |= DebugFiles(self.index, self.name, entries).members()
+        return files
 
-    def _engine(self, engine: str) -> None:
-        if engine not in ENGINES:
-            raise FormatError("no such engine", path=self.name, expected=" ".join(ENGINES), got=repr(engine))
+    def _no_engine(self, engine: str) -> FormatError:
+        return FormatError("no such engine", path=self.name, expected=" ".join(ENGINES), got=repr(engine))
 
     def _prelude(self) -> bytes:
         from formats.isa import OpcodeCC, SetOrderingMode  # deferred: start-up
@@ -325,12 +345,11 @@ class SubgraphWriter:
         marker = b"" if self.target.generation == "gen2" else OpcodeCC().encode()
         return SetOrderingMode().encode() + marker
 
-    def _per_slot(self, engine: str, data: bytes, entries: list[EntryFields | None]) -> list[EntryFields | None]:
-        slots = len(data) // WORD
-        if len(entries) == slots:
-            return entries
+    def _per_slot(self, engine: str, entries: list[EntryFields | None]) -> list[EntryFields | None]:
+        """Return one entry per 64-byte slot, of entries that are one per instruction."""
         from formats.isa import decode_stream  # deferred: start-up
 
+        data = self._streams[engine] if engine in self._streams else self._prelude()
         dialect = "extended" if EXTENDED_FEATURE in self._features else "neuron"
         offsets = decode_stream(data, self.target.generation, dialect).offsets
         if len(entries) != len(offsets):
@@ -338,7 +357,7 @@ class SubgraphWriter:
                 "debug entries do not match the stream",
                 path=self.name,
                 field=engine,
-                expected=f"{len(offsets)} instructions or {slots} words",
+                expected=f"{len(offsets)} instructions or {len(data) // WORD} words",
                 got=len(entries),
             )
         ends = [*offsets[1:], len(data)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from formats.errors import FormatError
 from formats.indented import indented_json
 from formats.neff.definition import Queue, Reservation, Variable
 from formats.neff.graph import TensorInfo
-from formats.neff.made import JsonContent
 from formats.neff.npy import NPY_MAGIC, npy_bytes, parse_npy
 from formats.neff.transfers import DmaBlock, descriptor_json
 
@@ -18,7 +17,7 @@ __all__ = [
     "constant_file",
     "dtype_name",
     "function_code",
-    "json_content",
+    "json_bytes",
     "queue_json",
     "reservation_json",
     "shape_tuple",
@@ -129,11 +128,6 @@ def reservation_json(reservation: Reservation) -> dict[str, object]:
         "size": reservation.size,
         "type": reservation.kind,
     }
-
-
-def json_content(make: Callable[[], dict[str, Any]]) -> JsonContent:
-    """Return a JSON member that is made and written, keys sorted, when somebody reads it."""
-    return JsonContent(json_bytes, make)
 
 
 def json_bytes(value: Mapping[str, object]) -> bytes:

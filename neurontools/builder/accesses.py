@@ -9,9 +9,8 @@ from typing import Any
 
 from formats.engines import ENGINES
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
-from formats.regions import Shape, shape_of
-from neurontools.builder.areas import Access, Way
-from neurontools.builder.hazards import Memory, Needs, Region, record_of
+from neurontools.builder.areas import Access, Way, access_to
+from neurontools.builder.hazards import NOWHERE, Memory, Needs, Region
 from neurontools.builder.sharing import Sharing
 from neurontools.builder.tiles import Tiles
 from neurontools.builder.trace import Space, View
@@ -74,7 +73,7 @@ class Accesses:
         self._sbuf, self._psum = Memory(), Memory()
         self._tensors: dict[int, Region] = {}
         self._group_regions: dict[int, Region] = {}
-        self._shapes: dict[tuple[Any, int], Shape] = {}
+        self._accesses: dict[tuple[Any, int, bool], Access] = {}
 
     def begin(self, number: int) -> None:
         """Make room for the tiles whose lives begin with an operation: their bytes are theirs from here on."""
@@ -104,21 +103,21 @@ class Accesses:
 
     def access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Order an access with those before it: add to `needs` what it must wait for."""
-        key = (view.dims, view.dtype.size)
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._shapes[key] = shape_of(*key)
-        self.touch(view, shape, write, actor, unit, needs, None)
+        key = (view.dims, view.dtype.size, write)
+        known = self._accesses.get(key)
+        if known is None:
+            known = self._accesses[key] = access_to(0, *key)
+        self.touch(view, known, actor, unit, needs, None)
 
-    def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs,
-              way: Way | None) -> None:  # fmt: skip
-        """Order an access of a transfer as `access` does, for a view whose shape and way are known."""
+    def touch(self, view: View, access: Access, actor: int, unit: int, needs: Needs, way: Way | None) -> None:
+        """Order an access of a transfer as `access` does, for a view whose way is known too."""
         allocation, _, partition, partitions, offset, _ = view
+        _, shape, shift, reach, step, write = access
         if allocation.space is _HBM:
             number = allocation.id
             if number not in self._written:
                 return  # only ever read: nothing to order
-            region = self._tensors.get(number) or self._tensors.setdefault(number, Region())
+            region = self._tensors.get(number) or self._tensors.setdefault(number, Region(*NOWHERE))
             first, partitions = 0, 1
         else:
             _, _, first, byte, row, region = self.tiles[allocation.id]
@@ -127,7 +126,10 @@ class Accesses:
             self.uses.rows.append(row)
             first += partition
             offset += byte
-        region.access(record_of(first, first + partitions, offset, shape, write, actor, unit, way), needs)
+        low = offset + shift
+        region.access(
+            [low, low + reach, first, first + partitions, shape, step, write, actor, unit, way, False, 0], needs
+        )
 
     def operands(self, views: Sequence[View], accesses: Sequence[Access], actor: int, unit: int, needs: Needs,
                  addresses: list[int]) -> None:  # fmt: skip

@@ -59,12 +59,13 @@ class _NextFit:
         self.low, self.high, self.cursor = low, high, low
 
     def __call__(self, size: int, taken: Sequence[Span]) -> int | None:
-        for start, stop in ((self.cursor, self.high), (self.low, self.high)):
-            found = _first_gap(size, taken, start, stop)
-            if found is not None:
-                self.cursor = found + size
-                return found
-        return None
+        found = _first_gap(size, taken, self.cursor, self.high)
+        if found is None:
+            found = _first_gap(size, taken, self.low, self.high)
+            if found is None:
+                return None
+        self.cursor = found + size
+        return found
 
 
 class _FirstFit:
@@ -134,10 +135,12 @@ def allocate(lives: Iterable[Life], chip: Chip, are_read: AreRead | None = None)
     places: dict[int, tuple[int, int]] = {}
     for space in (Space.SBUF, Space.PSUM):
         mine = [life for life in lives if life.allocation.space is space]
-        for life in mine:
-            if life.allocation.address is not None:
-                _check_fixed(life, chip)
-        fixed = _fixed(mine, space, are_read)
+        if not mine:
+            continue
+        chosen = [life for life in mine if life.allocation.address is not None]
+        for life in chosen:
+            _check_fixed(life, chip)
+        fixed = _fixed(chosen, space, are_read) if chosen else []
         failed: Life | None = None
         for policy in _policies(space, chip):
             found, failed = _in_order(mine, fixed, policy)
@@ -214,14 +217,13 @@ def _offline(
 
 
 def _fixed(lives: Sequence[Life], space: Space, are_read: AreRead | None) -> list[_Held]:
-    """Return the bytes that the kernel chose itself, each with the stretches over which they hold a tile or its data.
+    """Return the bytes that the kernel chose for tiles, each with the stretches over which they hold one or its data.
 
     Without `are_read` from the first tile to the last, whatever happens to lie in between.
     """
     spans: dict[Span, list[Life]] = {}
     for life in lives:
-        if life.allocation.address is not None:
-            spans.setdefault(span_of(life), []).append(life)
+        spans.setdefault(span_of(life), []).append(life)
     found = []
     for span, mine in spans.items():
         mine.sort(key=lambda one: one.first)
@@ -306,14 +308,14 @@ def _at(source: Source) -> str:
 
 def groups_of(lives: Iterable[Life]) -> dict[int, int]:
     """Return a group number per allocation id: tiles that share bytes while both live, by addresses of the kernel."""
-    fixed = sorted(
-        (
-            (life.allocation.space.value, life.allocation.address[1], life)
-            for life in lives
-            if life.allocation.address is not None
-        ),
-        key=lambda item: item[:2],
-    )
+    chosen = [
+        (life.allocation.space.value, life.allocation.address[1], life)
+        for life in lives
+        if life.allocation.address is not None
+    ]
+    if not chosen:
+        return {}
+    fixed = sorted(chosen, key=lambda item: item[:2])
     parent = {life.allocation.id: life.allocation.id for _, _, life in fixed}
 
     def root(number: int) -> int:

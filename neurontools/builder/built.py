@@ -94,7 +94,8 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
         other = len(traces) - 1 - index
         program = Program(trace, chip, part, variables, tiles[index],
                           facts[index], Peer(tiles[other], landings[other]))  # fmt: skip
-        cores.append(_core_report(program, variables))
+        sbuf = tiles[index].bounds(Space.SBUF)
+        cores.append(_core_report(program, variables, sbuf, tiles[index].bounds(Space.PSUM)))
         # What only somebody who looks wants to know is written for him then.
         accesses = program.accesses
         writer.member(
@@ -107,7 +108,7 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
             runs = {engine: stream.visits for engine, stream in program.streams.of.items() if stream.visits}
             visits = partial(write_visits, trace.visits.sites, trace.visits.rows, runs)
             writer.member(f"{part.name}/visits.json", visits)
-        extended = _write(program, part, chip) or extended
+        extended = _write(program, part, chip, sbuf) or extended
         del program, accesses  # writing needs the room
     for member, content in members.items():
         writer.member(member, content)
@@ -152,8 +153,11 @@ def _check_pipes(mine: list[SendRecvOp], theirs: list[SendRecvOp]) -> None:
             )
 
 
-def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
-    """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them."""
+def _write(program: Program, part: SubgraphWriter, chip: Chip, sbuf: tuple[int, int] | None) -> bool:
+    """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them.
+
+    `sbuf` are the bytes of SBUF that are in use.
+    """
     streams = program.streams
     ours = False
     begun = streams.prelude // len(streams.of)  # words that every engine begins with
@@ -165,7 +169,7 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
         stream.origins.clear()
     for name in program.activation.sets:
         part.activation_set(name, program.activation.sets[name])
-    low = program.bounds[Space.SBUF][0] if Space.SBUF in program.bounds else chip.sbuf_first
+    low = chip.sbuf_first if sbuf is None else sbuf[0]
     for use in streams.queues.values():
         facts = use.facts
         # A kernel may choose addresses inside the scratch; the queue then goes without, as those of ACT and SP do.
@@ -215,7 +219,9 @@ def _codes_of_ours(opcode: int) -> tuple[tuple[int, bytes], ...]:
     )
 
 
-def _core_report(program: Program, variables: Variables) -> CoreReport:
+def _core_report(
+    program: Program, variables: Variables, sbuf: tuple[int, int] | None, psum: tuple[int, int] | None
+) -> CoreReport:
     streams = program.streams
     words = {engine: stream.count for engine, stream in streams.of.items()}
     return CoreReport(
@@ -223,8 +229,8 @@ def _core_report(program: Program, variables: Variables) -> CoreReport:
         instructions=sum(words.values()) - streams.prelude - streams.wait_words,
         waits=streams.waits,
         wait_words=streams.wait_words,
-        sbuf_bytes=program.bounds.get(Space.SBUF, (0, 0))[1],
-        psum_bytes=program.bounds.get(Space.PSUM, (0, 0))[1],
+        sbuf_bytes=0 if sbuf is None else sbuf[1],
+        psum_bytes=0 if psum is None else psum[1],
         hbm_bytes=dict(variables.bytes),
         transfers=program.transfers,
         transfer_bytes=program.transfer_bytes,

@@ -12,7 +12,7 @@ from formats.named_tuple import NamedTuple
 from formats.regions import Shape
 from neurontools.builder.areas import Way, lie_apart, repeated, step_of
 
-__all__ = ["Memory", "Needs", "Record", "Region", "record_of"]
+__all__ = ["NOWHERE", "Memory", "Needs", "Record", "Region", "record_of"]
 
 Record = list[Any]
 """An access: what it touches, low, high, first and last of `builder.areas.Area`, its shape and the step of that.
@@ -34,6 +34,8 @@ def record_of(first: int, last: int, start: int, shape: Shape, write: bool, acto
     return [low, low + shape.reach, first, last, shape, step_of(shape), write, actor, unit, way, False, 0]
 
 
+NOWHERE = 1 << 62, -1  # bounds of a region in which nothing was accessed yet
+_FEW = 8  # records that are taken apart without a look at their bytes first
 _FLAT = 100  # records that one list holds before they are filed in cells
 
 _stamps = count(1)  # one per look into cells
@@ -115,7 +117,9 @@ def _repeated(shape: Shape, step: int) -> int:
 class Region:
     """Accesses to one piece of memory that a later access may still have to be ordered with.
 
-    Nothing is accessed outside bytes `low` to `high` - 1 of it, though those it inherits may reach farther.
+    Nothing is accessed outside bytes `low` to `high` - 1 of it, though those it inherits may reach farther. One that is
+    made with `NOWHERE` inherits nothing, and spans what was accessed so far: tensors are often written from one end to
+    the other, and who touches bytes behind all others need not look at any of them.
     """
 
     __slots__ = ("grids", "high", "low", "records")
@@ -129,13 +133,26 @@ class Region:
         """Add to `needs` what the access must wait for, and keep it for those to come."""
         # The innermost loop of the builder: everything it asks for is in locals, and the cheap questions come first.
         low, high, first, last, shape, step, write, actor, unit, way, _, _ = record
-        found = self.records if self.grids is None else self._near(low, high, shape)
-        if not found and self.grids is None:
-            found.append(record)
-            return
+        if low < self.low or high > self.high:
+            apart = low >= self.high or high <= self.low
+            self.low, self.high = min(low, self.low), max(high, self.high)
+            if apart:
+                self.adopt((record,))
+                return
+        numbered: Iterable[tuple[int, Record]]
+        if self.grids is not None:
+            numbered = enumerate(self._near(low, high, shape))
+        else:
+            found = self.records
+            if not found:
+                found.append(record)
+                return
+            numbered = enumerate(found)
+            if len(found) > _FEW:
+                numbered = [(number, one) for number, one in numbered if one[0] < high and low < one[1]]
         into = needs.order if write else needs.data
-        kept = []
-        for other in found:
+        gone: list[int] | None = None
+        for number, other in numbered:
             its_low, its_high, its_first, its_last, its_shape, its_step, its_write, its, its_unit, its_way, dead, _ = (
                 other
             )
@@ -146,13 +163,20 @@ class Region:
                 or first >= its_last
                 or not (write or its_write or its == actor)
             ):
-                kept.append(other)
                 continue
             if dead:
+                if gone is None:
+                    gone = [number]
+                else:
+                    gone.append(number)
                 continue
             if its_shape is shape and its_low == low and its_first == first and its_last == last:
-                whole = strictly = True  # as most: what is read is what was written
+                whole = strictly = True  # as many: what is read is what was written
             elif not step and not its_step:
+                if its_write and not write:  # as most: who reads what was written stands for nothing
+                    if its_unit > into.get(its, -1) and (its != actor or its_unit != unit):
+                        into[its] = its_unit
+                    continue
                 covers = first <= its_first and last >= its_last
                 strictly = covers and low <= its_low and high >= its_high
                 # Nobody accesses what lies outside the region, so that it counts as covered.
@@ -165,14 +189,12 @@ class Region:
                     # Columns of one row-major tensor: apart where their places in the row are.
                     distance = (its_low - low) % step
                     if distance >= shape.run and step - distance >= its_shape.run:
-                        kept.append(other)
                         continue
                 if step:
                     strictly = strictly and low == its_low and high == its_high and shape == its_shape
                 whole = strictly
-                # the cheap answer first: what is covered overlaps
-                if not whole and lie_apart(shape, its_shape, its_low - low):
-                    kept.append(other)
+                # The cheap answers first: what is covered overlaps, and a read waits for no other.
+                if not whole and (not (write or its_write) or lie_apart(shape, its_shape, its_low - low)):
                     continue
             if its != actor:
                 if (its_write or write) and (its not in into or into[its] < its_unit):
@@ -190,14 +212,19 @@ class Region:
             # one queue that are cut differently are on different DMA engines: a later write may be in order with one.
             if whole and (write or (not its_write and (its != actor or way == its_way))):
                 other[_DEAD] = strictly
-            else:
-                kept.append(other)
+                if gone is None:
+                    gone = [number]
+                else:
+                    gone.append(number)
         if self.grids is not None:
             self._file(record, self.grids)
             return
-        kept.append(record)
-        self.records = kept
-        if len(kept) > _FLAT:
+        found = self.records
+        if gone is not None:
+            for number in reversed(gone):
+                del found[number]
+        found.append(record)
+        if len(found) > _FLAT:
             self.adopt(())
 
     def within(self, low: int, high: int) -> list[Record]:

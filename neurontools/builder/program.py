@@ -79,7 +79,6 @@ class Program:
     ) -> None:
         self.trace, self.chip, self.writer, self.variables, self.tiles = trace, chip, writer, variables, tiles
         self.places = tiles.places
-        self.bounds = tiles.bounds()
         self.streams = Streams(chip)
         self.accesses = Accesses(tiles, facts.written)
         self.activation: ActivationPlan = plan_activation(facts.functions, facts.loops)
@@ -127,10 +126,13 @@ class Program:
         begin, tiles, rows, notes = accesses.begin, accesses.tiles, uses.rows, uses.notes
         sharing = accesses.sharing
         engines = tuple(streams.of.values())
+        following = accesses.next
         for number, op in enumerate(self.trace.ops):
-            self._number, self._touched = number, len(rows)
-            if accesses.next <= number:
+            self._number = number
+            self._touched = touched = len(rows)
+            if following <= number:
                 begin(number)
+                following = accesses.next
             if after:
                 if number in after:
                     streams.after = [unit for one in sorted(after[number]) for unit in completed[one]]
@@ -147,17 +149,26 @@ class Program:
                     if count > (counts[actor] if actor < len(counts) else 0)
                 ]
             visit = getattr(op.source, "visit", -1)  # as `visit_of` does
-            for stream in engines if only is None else (only,):
-                first, count = stream.seen, stream.count
-                if count != first:
-                    stream.seen = count
-                    visits = stream.visits
-                    if not visits or visits[-1] != visit:
-                        visits.append(first)
-                        visits.append(visit)
-                    notes += packed_use(stream.actor, first, count - 1, self._touched, len(rows))
-            if sharing.tiles and sharing.pending and only is not None:
-                sharing.settle(ENGINES[only.actor], only.count - 1)
+            if only is not None:  # what the loop below does, for the one that has words of it
+                first = only.seen
+                only.seen = count = only.count
+                visits = only.visits
+                if not visits or visits[-1] != visit:
+                    visits.append(first)
+                    visits.append(visit)
+                notes += packed_use(only.actor, first, count - 1, touched, len(rows))
+                if sharing.tiles and sharing.pending:
+                    sharing.settle(ENGINES[only.actor], count - 1)
+            else:
+                for stream in engines:
+                    first, count = stream.seen, stream.count
+                    if count != first:
+                        stream.seen = count
+                        visits = stream.visits
+                        if not visits or visits[-1] != visit:
+                            visits.append(first)
+                            visits.append(visit)
+                        notes += packed_use(stream.actor, first, count - 1, self._touched, len(rows))
             while last == number:
                 tile = ending.pop().allocation
                 last = ending[-1].last if ending else -1
@@ -208,11 +219,14 @@ class Program:
         origin = (name, *op.source)
         first: Needs | None = needs  # what the first word has waited for, the others need not
         for word, spots in templates:
-            place = add(stream, word, origin, first)
+            place = add(stream, word, origin, first) if first is not None else stream.append(word, origin)
             for offset, operand, delta in spots:  # as `fill` does
                 put_address(raw, place + offset, addresses[operand] + delta)
             first = None
-        streams.complete(stream)
+        # as `complete` does
+        stream.ends.append(stream.last)
+        stream.awaited.append(0)
+        streams.clocks.unit(stream.actor, stream.actor)
         return stream
 
     def _matmul(self, op: MatmulOp, name: str) -> Stream | None:
@@ -298,19 +312,19 @@ class Program:
         unit = use.transfers + count - 1
         needs = self._needs.clear()
         touch = self.accesses.touch
-        touch(source, how.src, False, actor, unit, needs, how.src_way)
-        touch(target, how.dst, True, actor, unit, needs, how.dst_way)
+        touch(source, how.src, actor, unit, needs, how.src_way)
+        touch(target, how.dst, actor, unit, needs, how.dst_way)
         origin = (name, *op.source)
         if how.direct is None:
             word = _trigger(facts.name, use.blocks)
-            self._block(use, descriptors(op, how.way, src, dst), name)
+            self._block(use, descriptors(op, how, src, dst), name)
             streams.add(stream, word, origin, needs, actor)
             streams.clocks.unit(stream.actor, actor)
             use.transfers += 1
         first: Needs | None = needs
         for direct in how.direct or ():
             place = streams.add(stream, direct.raw, origin, first, actor)
-            fill_direct(stream.raw, place, direct, src, dst, use.semaphore(use.transfers)[0])
+            fill_direct(stream.raw, place, direct, src, dst, use.ring(use.transfers))
             streams.clocks.unit(stream.actor, actor)
             use.transfers += 1
             first = None
@@ -321,7 +335,7 @@ class Program:
     def _block(self, use: QueueUse, block: list[Descriptor], name: str) -> None:
         """Write the descriptors of the next listed transfer of a queue."""
         facts = use.facts
-        semaphore = use.semaphore(use.transfers)[0]
+        semaphore = use.ring(use.transfers)
         self.writer.dma_block(facts.name, use.blocks, facts.engine, block, semaphore=semaphore, comment=name)
         use.blocks += 1
 
@@ -338,7 +352,7 @@ class Program:
         self.accesses.access(op.src if op.scatter else whole(op.src), False, use.actor, last, needs)
         self.accesses.access(whole(op.dst) if op.scatter else op.dst, True, use.actor, last, needs)
         for number, word in enumerate(words):
-            word[_INDIRECT_SEMAPHORE] = use.semaphore(use.transfers)[0]
+            word[_INDIRECT_SEMAPHORE] = use.ring(use.transfers)
             wanted = needs if number == 0 else None
             self.streams.add(stream, word, (name, *op.source), wanted, use.actor)
             self.streams.clocks.unit(actor, use.actor)

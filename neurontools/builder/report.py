@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from formats.named_tuple import NamedTuple
 
 __all__ = ["CoreReport", "Report"]
 
 
-@dataclass(frozen=True)
-class CoreReport:
+class CoreReport(NamedTuple):
     """One core. Bytes are per partition for `sbuf_bytes` and `psum_bytes` (high water marks), else totals.
 
     `waits` counts conditions, `wait_words` the extra words that carry them, `instructions` the words that do something.
     """
 
-    words: dict[str, int] = field(default_factory=dict)
-    instructions: int = 0
-    waits: int = 0
-    wait_words: int = 0
-    sbuf_bytes: int = 0
-    psum_bytes: int = 0
-    hbm_bytes: dict[str, int] = field(default_factory=dict)
-    transfers: int = 0
-    transfer_bytes: int = 0
+    words: dict[str, int]
+    instructions: int
+    waits: int
+    wait_words: int
+    sbuf_bytes: int
+    psum_bytes: int
+    hbm_bytes: dict[str, int]
+    transfers: int
+    transfer_bytes: int
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What the builder did, per core."""
 
     name: str
     target: str
     extended: bool
-    cores: tuple[CoreReport, ...] = ()
+    cores: tuple[CoreReport, ...]

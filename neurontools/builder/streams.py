@@ -34,6 +34,8 @@ _GE, _INC = int(WaitMode.SEM_GE), int(UpdateMode.SEM_INC)
 _ANYWHERE: Origin = ("end", "", 0)
 # of a header: mode and index of its wait, and of its update none; the value waited for
 _pack_condition = struct.Struct("<II").pack_into
+_CONDITION = struct.Struct("=3q")
+_condition = _CONDITION.pack
 _pack_signal = struct.Struct("<H").pack_into  # mode and index of its update
 _PROGRESS_WAITS = tuple([_GE | PROGRESS[engine] << 8 for engine in ENGINES])
 _PROGRESS_SIGNALS = tuple([_INC | PROGRESS[engine] << 8 for engine in ENGINES])
@@ -56,7 +58,7 @@ class Stream:
         self.origins: list[Origin | None] = [None] * self.count
         self.seen = self.count  # words when an operation last appended some
         self.visits = array("q")
-        self.conditions = array("q")  # place in `raw`, actor, unit
+        self.conditions = bytearray()  # of `_CONDITION`: place in `raw`, actor, unit
         self.ends = array("q")  # by unit of this engine: first byte of the word that completes it
         self.awaited = bytearray()  # by unit of this engine: whether anybody waits for it
 
@@ -87,6 +89,11 @@ class QueueUse:
         rings = len(self._semaphores)
         # transfers take the semaphores of a queue in turn, and each raises its own by one per ring
         return rings * ((transfers - ring + rings - 1) // rings)
+
+    def ring(self, transfer: int) -> int:
+        """Return the semaphore of a transfer."""
+        semaphores = self._semaphores
+        return semaphores[transfer % len(semaphores)]
 
     def semaphore(self, transfer: int) -> tuple[int, int]:
         """Return the semaphore of a transfer and the value it has when the transfer is complete."""
@@ -134,26 +141,31 @@ class Streams:
 
         Return the place of the word in the stream.
         """
-        if needs is None or not (needs.data or needs.order or self.after):
+        if needs is None:
+            return stream.append(raw, origin)
+        data, order = needs.data, needs.order
+        if not (data or order or self.after):
             return stream.append(raw, origin)
         # The last unit of each actor that the word has to wait for and its engine does not know.
         own = stream.actor
         known = self.clocks.known[own]
         ignored = own if queue < 0 and own not in _GUARDED else -1
         wanted = {}
-        for actor, unit in needs.data.items():
-            if known[actor] < unit and actor != ignored:
-                wanted[actor] = unit
+        if data:
+            for actor, unit in data.items():
+                if known[actor] < unit and actor != ignored:
+                    wanted[actor] = unit
         if self.after:
             for actor, unit in self.after:
                 if known[actor] < unit and actor != ignored and wanted.get(actor, -1) < unit:
                     wanted[actor] = unit
             self.after.clear()
-        # Words of one engine complete in order; `hazards` has left out what rings keep in order.
-        itself = -1 if queue >= 0 else own
-        for actor, unit in needs.order.items():
-            if known[actor] < unit and actor != itself and (actor not in wanted or wanted[actor] < unit):
-                wanted[actor] = unit
+        if order:
+            # Words of one engine complete in order; `hazards` has left out what rings keep in order.
+            itself = -1 if queue >= 0 else own
+            for actor, unit in order.items():
+                if known[actor] < unit and actor != itself and (actor not in wanted or wanted[actor] < unit):
+                    wanted[actor] = unit
         if not wanted:
             return stream.append(raw, origin)
         if len(wanted) > 1:
@@ -164,9 +176,9 @@ class Streams:
         else:
             ((actor, unit),) = wanted.items()
         # what `append` and `_wait` do, without their calls: nearly every operation comes by here
-        data = stream.raw
-        place = stream.last = len(data)
-        data += raw
+        words = stream.raw
+        place = stream.last = len(words)
+        words += raw
         stream.count += 1
         stream.origins.append(origin)
         if len(raw) > WORD:
@@ -174,10 +186,7 @@ class Streams:
         self.clocks.wait(own, actor, unit)
         if actor < _ENGINES:
             self._by_actor[actor].awaited[unit] = 1
-        note = stream.conditions.append
-        note(place + _FIRST)
-        note(actor)
-        note(unit)
+        stream.conditions += _condition(place + _FIRST, actor, unit)
         self.waits += 1
         return place
 
@@ -201,10 +210,7 @@ class Streams:
         self.clocks.wait(stream.actor, actor, unit)
         if actor < _ENGINES:
             self._by_actor[actor].awaited[unit] = 1
-        note = stream.conditions.append  # three times: `extend` of an array takes longer
-        note(stream.last + condition)
-        note(actor)
-        note(unit)
+        stream.conditions += _condition(stream.last + condition, actor, unit)
         self.waits += 1
 
     def finish(self) -> None:
@@ -212,11 +218,7 @@ class Streams:
         before = self.of["Pool"].count
         self._await(
             "Pool",
-            [
-                pair
-                for pair in self._last_transfers()
-                if not any(known[pair[0]] >= pair[1] for known in self.clocks.known)
-            ],
+            [pair for pair in self._last_transfers() if max([known[pair[0]] for known in self.clocks.known]) < pair[1]],
             _ANYWHERE,
         )
         self.wait_words += self.of["Pool"].count - before
@@ -270,10 +272,10 @@ class Streams:
     def seal(self) -> None:
         """Write waits and signals into the words."""
         # by engine and unit: how many units up to this one anybody waits for, which is what its semaphore shows then
-        ranks = [list(accumulate(stream.awaited)) for stream in self._by_actor]
+        ranks = [list(accumulate(stream.awaited)) if 1 in stream.awaited else () for stream in self._by_actor]
         for stream in self._by_actor:
-            raw, notes = stream.raw, iter(stream.conditions)
-            for place, actor, unit in zip(notes, notes, notes, strict=True):
+            raw = stream.raw
+            for place, actor, unit in _CONDITION.iter_unpack(stream.conditions):
                 if actor < _ENGINES:
                     _pack_condition(raw, place, _PROGRESS_WAITS[actor], ranks[actor][unit])
                 elif actor in self.counted:
@@ -281,6 +283,8 @@ class Streams:
                 else:
                     index, value = self._queue_of[actor].semaphore(unit)
                     _pack_condition(raw, place, _GE | index << 8, value)
+            if not ranks[stream.actor]:
+                continue
             signal = _PROGRESS_SIGNALS[stream.actor]
             for place in compress(stream.ends, stream.awaited):
                 header = place + _FIRST

@@ -27,6 +27,7 @@ from neurontools.builder.trace import (
     DmaOp,
     LoopEndOp,
     LoopOp,
+    MatmulOp,
     Source,
     Space,
     Trace,
@@ -55,16 +56,15 @@ class Tiles(NamedTuple):
         base, stride = (PSUM_BASE, PSUM_PARTITION_STRIDE) if tile.space is Space.PSUM else (0, SBUF_PARTITION_STRIDE)
         return _place_of((base + partition * stride + byte, stride))
 
-    def bounds(self) -> dict[Space, tuple[int, int]]:
-        """Return, for each memory that is in use, its lowest byte and the byte behind its highest one."""
-        places, found = self.places, {}
-        tiles = [life.allocation for life in self.lives]
-        for space in (Space.SBUF, Space.PSUM):
-            mine = [tile for tile in tiles if tile.space is space]
-            if mine:
-                low = min([places[tile.id][1] for tile in mine])
-                found[space] = low, max([places[tile.id][1] + tile.partition_bytes for tile in mine])
-        return found
+    def bounds(self, space: Space) -> tuple[int, int] | None:
+        """Return the lowest byte that a memory uses and the byte behind its highest one; None where it is not used."""
+        places = self.places
+        mine = [
+            (places[life.allocation.id][1], life.allocation.partition_bytes)
+            for life in self.lives
+            if life.allocation.space is space
+        ]
+        return (min(mine)[0], max([byte + size for byte, size in mine])) if mine else None
 
 
 def lives_of(trace: Trace) -> list[Life]:
@@ -79,6 +79,8 @@ def lives_of(trace: Trace) -> list[Life]:
             views = op.operands.values()
         elif type(op) is DmaOp:
             views = op.src, op.dst
+        elif type(op) is MatmulOp:
+            views = op.stationary, op.moving, op.dst
         else:
             views = views_of(op)
             looped = looped or type(op) is LoopOp

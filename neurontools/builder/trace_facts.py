@@ -89,6 +89,8 @@ def facts_of(trace: Trace) -> Facts:
 
 def with_shared(facts: Sequence[Facts], common: Sequence[Sequence[Allocation]]) -> list[Facts]:
     """Return the facts of programs that share tensors: what one of them writes is written for all."""
+    if len(facts) == 1:
+        return list(facts)
     found = [set(one.written) for one in facts]
     for ones in common:
         if any(one.id in written for one, written in zip(ones, found, strict=True)):

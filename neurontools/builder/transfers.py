@@ -11,8 +11,7 @@ from formats.isa import DmaAddress, DmaPattern, PseudoDmaDirect2d
 from formats.named_tuple import NamedTuple
 from formats.neff.transfers import Descriptor
 from formats.neuron_core import SBUF_PARTITION_STRIDE
-from formats.regions import Shape, shape_of
-from neurontools.builder.areas import Way
+from neurontools.builder.areas import Access, Way, access_to
 from neurontools.builder.dims import Dims, Limit, common, elements, split
 from neurontools.builder.encode import refuse
 from neurontools.builder.templates import keep
@@ -69,17 +68,24 @@ class Direct(NamedTuple):
     dst_delta: int
 
 
+# A descriptor without variables: how far behind the start of its side the source begins, its sizes and steps, the same
+# of the target, what it does, and the types of both.
+Listed = tuple[int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...], tuple[int, ...], str, tuple[str, str]]
+
+
 class Transfer(NamedTuple):
     """What copies of one shape share: the walk, direct words unless a list is shorter, and the bytes of both sides.
 
+    `listed` is that list once one was asked for, with `descriptors`.
     `nbytes` is what arrives, over all partitions. `src_way` and `dst_way` say how each side is walked and cut into
     descriptors: accesses of one queue that are alike there go through the same rings.
     """
 
     way: Walk
     direct: list[Direct] | None
-    src: Shape
-    dst: Shape
+    listed: list[Listed]
+    src: Access
+    dst: Access
     nbytes: int
     src_way: Way
     dst_way: Way
@@ -119,8 +125,9 @@ class TransferEncoder:
             known = self._known[key] = Transfer(
                 way,
                 direct,
-                shape_of(src.dims, src.dtype.size),
-                shape_of(dst.dims, dst.dtype.size),
+                [],
+                access_to(0, src.dims, src.dtype.size, False),
+                access_to(1, dst.dims, dst.dtype.size, True),
                 dst.elements * dst.dtype.size,
                 (*cut, way.src),
                 (*cut, way.dst),
@@ -208,8 +215,18 @@ def _pattern(dims: Dims) -> DmaPattern:
     return DmaPattern((step, outer_step), (count, outer_count))
 
 
-def descriptors(op: DmaOp, way: Walk, src: Side, dst: Side) -> list[Descriptor]:
+def descriptors(op: DmaOp, how: Transfer, src: Side, dst: Side) -> list[Descriptor]:
     """Return the descriptors of a copy: at most three dimensions and a run each."""
+    if not how.listed:
+        how.listed.extend(_listed(op, how.way))
+    (start, _, source), (end, _, target) = src, dst
+    return [
+        Descriptor(source, start + ahead, source_sizes, source_steps, target, end + behind, sizes, steps, kind, *types)
+        for ahead, source_sizes, source_steps, behind, sizes, steps, kind, types in how.listed
+    ]
+
+
+def _listed(op: DmaOp, way: Walk) -> list[Listed]:
     both = (way.src or ((1, 1),), way.dst or ((1, 1),))
     pieces = split(both, [DESCRIPTOR, DESCRIPTOR])
     if len(pieces) > MOST_DESCRIPTORS:
@@ -220,18 +237,15 @@ def descriptors(op: DmaOp, way: Walk, src: Side, dst: Side) -> list[Descriptor]:
         sizes = [[count for _, count in reversed(dims)] for dims in piece.dims]
         steps = [[step for step, _ in reversed(dims)] for dims in piece.dims]
         out.append(
-            Descriptor(
-                src.variable,
-                src.offset + piece.offsets[0],
+            (
+                piece.offsets[0],
                 (way.run * op.src.dtype.size, *sizes[0]),
                 (1, *steps[0]),
-                dst.variable,
-                dst.offset + piece.offsets[1],
+                piece.offsets[1],
                 (way.run * op.dst.dtype.size, *sizes[1]),
                 (1, *steps[1]),
                 kind,
-                dtype_name(op.src.dtype),
-                dtype_name(op.dst.dtype),
+                (dtype_name(op.src.dtype), dtype_name(op.dst.dtype)),
             )
         )
     return out

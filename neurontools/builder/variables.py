@@ -22,11 +22,6 @@ _HBM = Space.HBM
 _side_of: Callable[[tuple[int, int, str]], Side] = partial(tuple.__new__, Side)
 
 
-class _Place(NamedTuple):
-    name: str
-    code: int
-
-
 class Tensors(NamedTuple):
     """The tensors of a trace in HBM: inputs, then outputs and shared ones in order of allocation; and all others."""
 
@@ -107,17 +102,18 @@ class Variables:
         used: frozenset[int],
     ) -> None:
         self.bytes: dict[str, int] = {}
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, tuple[str, int]] = {}  # name and code of each one's variable
         self._state = variable_code("variable", writer.variable(STATE_BUFFER, "state-buffer"))
         outputs = {one.id for one in trace.outputs}
         entries: list[int] = []
         scratch = 0
         for allocation in (*tensors.common, *tensors.own):
-            name, size = names[allocation.id], max(allocation.nbytes, 1)
-            launch = allocation.kind == "input" or allocation.id in outputs
+            own = allocation.id
+            launch = allocation.kind == "input" or own in outputs
             # a launch gives and takes its own tensors, whether the kernel touches them or not
-            if not launch and allocation.id not in used:
+            if not launch and own not in used:
                 continue
+            name, size = names[own], allocation.nbytes or 1
             if size > _ADDRESSABLE:
                 raise BuildError(f"{name} has {size} bytes, a DMA word addresses {_ADDRESSABLE}")
             if launch:
@@ -140,7 +136,7 @@ class Variables:
                 scratch += -(-size // _ALIGNMENT) * _ALIGNMENT
             listed = launch and table
             code = variable_code("table" if listed else "variable", len(entries) - 1 if listed else number)
-            self._places[allocation.id] = _Place(name, code)
+            self._places[own] = name, code
             self.bytes[kind] = self.bytes.get(kind, 0) + size
         if table and entries:
             writer.variable(DGE_TABLE, "dge-table", entries=entries)
@@ -149,8 +145,8 @@ class Variables:
         """Return one end of a transfer; `places` are (partition, byte) of the tiles."""
         allocation = view.allocation
         if allocation.space is _HBM:
-            place = self._places[allocation.id]
-            return _side_of((view.offset, place.code, place.name))
+            name, code = self._places[allocation.id]
+            return _side_of((view.offset, code, name))
         partition, byte = places[allocation.id]
         offset = (partition + view.partition) * SBUF_PARTITION_STRIDE + byte + view.offset
         return _side_of((offset, self._state, STATE_BUFFER))

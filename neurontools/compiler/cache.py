@@ -13,7 +13,6 @@ import hashlib
 import json
 import shutil
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 
 from formats.whole_files import umask
@@ -79,7 +78,7 @@ class CompileCache:
                 "name": made.report.name,
                 "target": made.report.target,
                 "extended": made.report.extended,
-                "cores": [asdict(one) for one in made.report.cores],
+                "cores": [one._asdict() for one in made.report.cores],
                 "casts": made.casts,
                 "listing": made.listing,
                 "sha256": hashlib.sha256(made.neff).hexdigest(),

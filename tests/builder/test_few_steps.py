@@ -165,4 +165,4 @@ def test_a_small_program_costs_little() -> None:
     m.dma(result, tiles[-1])
     build([m.trace], "small")  # shapes of words are worked out once a process
     calls, _ = counted(lambda: build([m.trace], "small"), builtins=True)
-    assert calls < 1500
+    assert calls < 1000

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from formats.regions import shape_of
 from neurontools.builder import hazards
 from neurontools.builder.areas import Area, overlap
-from neurontools.builder.hazards import Memory, Needs, Region, record_of
+from neurontools.builder.hazards import NOWHERE, Memory, Needs, Region, record_of
 
 ACTORS = 3
 Pattern = tuple[int, int, int, int, tuple[tuple[int, int], ...]]
@@ -100,15 +103,17 @@ class Scan:
         self.kept = [*kept, (area, actor, unit, write)]
 
 
+@pytest.mark.parametrize("bounds", [(), NOWHERE])
 @pytest.mark.parametrize("flat", [2, 32])
-def test_the_grid_finds_what_a_scan_finds(flat: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_grid_finds_what_a_scan_finds(flat: int, bounds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hazards, "_FLAT", flat)
+    monkeypatch.setattr(hazards, "_FEW", flat // 4)
     filed = []
 
     @settings(max_examples=200, deadline=None)
     @given(accesses, st.integers(0, 2500), st.integers(1, 400))
     def check(program: list[Access], low: int, length: int) -> None:
-        region, scan = Region(), Scan()
+        region, scan = Region(*bounds), Scan()
         for pattern, actor, unit, write in numbered(program):
             got, want = ask(region, pattern, write, actor, unit), Needs()
             scan.access(area_of(pattern), write, actor, unit, want)
@@ -131,7 +136,7 @@ def test_the_grid_finds_what_a_scan_finds(flat: int, monkeypatch: pytest.MonkeyP
 @given(accesses)
 def test_every_conflict_of_bytes_is_ordered(program: list[Access]) -> None:
     """Waiting for what `needs` names, and for what that waited for, covers every earlier access that shares a byte."""
-    region = Region()
+    region = Region(*NOWHERE)
     clocks: dict[tuple[int, int], list[int]] = {}  # by unit: last unit of each actor that is complete before it ends
     earlier: list[tuple[set[tuple[int, int]], int, int, bool]] = []
     for pattern, actor, unit, write in numbered(program):
@@ -159,6 +164,26 @@ def test_an_access_that_shares_no_byte_waits_for_nothing() -> None:
     assert region.grids is not None
     needs = ask(region, (0, 1, 16 * 40, 1, ((4096, 128), (1, 32))), False, 1, 0)
     assert needs.data == {0: 41} and not needs.order
+
+
+class Unsearched(list[Any]):
+    """Records that may be added to, and not gone through."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("looked at")
+
+
+@pytest.mark.parametrize("step", [64, -64])
+def test_a_tensor_that_is_written_from_end_to_end_is_not_searched(step: int) -> None:
+    region = Region(*NOWHERE)
+    region.records = Unsearched()
+    for row in range(60):
+        needs = ask(region, (0, 1, (1 << 20) + step * row, 1, ((1, 64),)), True, 0, row)
+        assert not needs.data and not needs.order
+    with pytest.raises(AssertionError, match="looked at"):
+        ask(region, (0, 1, (1 << 20) + step * 10, 1, ((1, 64),)), False, 1, 0)
+    region.records = list(region.records[:])
+    assert ask(region, (0, 1, (1 << 20) + step * 10, 1, ((1, 64),)), False, 1, 0).data == {0: 10}
 
 
 def test_what_reaches_out_of_a_region_is_covered_by_a_write_of_all_its_bytes() -> None:

@@ -9,8 +9,9 @@ from formats import isa
 from formats.dtypes import Dtype
 from formats.isa import AccessPattern, Fp32Pass, TransposeMode
 from formats.neff import Neff, open_neff
-from neurontools.builder import BuildError, build
-from neurontools.builder.trace import View
+from neurontools.builder import BuildError, build, transfers
+from neurontools.builder.trace import DmaOp, View
+from neurontools.builder.transfers import Side, TransferEncoder, descriptors
 from tests.builder.maker import BF16, F16, F32, I32, Maker
 
 Word = isa.Instruction
@@ -212,6 +213,25 @@ def test_deep_patterns_become_a_list_of_descriptors() -> None:
     block = neff.subgraphs[0].dma_blocks["qSPIO0", 0]
     assert all(len(d.source_sizes) <= 4 for d in block.descriptors)
     assert sum(int(np.prod(d.target_sizes)) for d in block.descriptors) == 8 * 4 * 3 * 5 * 4
+
+
+def test_lists_of_one_shape_differ_in_places_alone() -> None:
+    """Copies of one shape share what their descriptors have in common: each is as if no other had come before."""
+    m = Maker("trn1")
+    x, y, tiles = m.input("x", (128, 64)), m.input("y", (300, 64)), [m.sbuf((128, 64)) for _ in range(2)]
+    for tile, source in ((tiles[0], x), (tiles[1], m.view(y, slice(100, 228)))):
+        m.dma(tile, source, "SP")
+    ends = [(Side(0, 1, "x"), Side(512, 0, "SB")), (Side(25600, 2, "y"), Side(1024, 0, "SB"))]
+    together, encoder = [], TransferEncoder(direct=False)
+    for op, (src, dst) in zip(m.trace.ops, ends, strict=True):
+        assert isinstance(op, DmaOp)
+        together.append(descriptors(op, encoder.encode(op), src, dst))
+    assert encoder.encode(m.trace.ops[0]) is encoder.encode(m.trace.ops[1])
+    for op, (src, dst), found in zip(m.trace.ops, ends, together, strict=True):
+        transfers._encoded.clear()
+        assert found == descriptors(op, TransferEncoder(direct=False).encode(op), src, dst)
+    assert [(one.source, one.source_offset, one.target_offset) for (one,) in together] == [
+        ("x", 0, 512), ("y", 25600, 1024)]  # fmt: skip
 
 
 def test_long_runs_fit_their_field() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from formats.isa import OpcodeCC, PseudoDmaDirect2d, PseudoDmaTrigger, SetOrderingMode
 from formats.neff import NeffWriter, Problem, open_neff
+from formats.neff.definition import Queue
 from formats.neff.problem import collect, error
+from formats.neff.verify_subgraph import SUBGRAPH_CHECKS
 
 from .support import SMALL, bare, changed, contents, fixture, plain_tar, wrapped
 
@@ -195,3 +200,26 @@ def test_a_member_that_nothing_names_is_told() -> None:
     assert [(one.where, one.severity) for one in neff.verify() if "names this member" in one.message] == [
         (odd, "warning")
     ]
+
+
+semaphores = st.lists(st.sampled_from([-1, 0, 2, 3, 7, 8, 9, 255, 256]), max_size=3)
+
+
+@given(st.lists(st.tuples(semaphores, st.none() | st.integers(5, 10)), max_size=4))
+def test_every_semaphore_of_queues_that_is_wrong_is_named(queues: list[tuple[list[int], int | None]]) -> None:
+    """As if each were looked at, though none is where they are sound together."""
+    named = {f"q{number}": Queue(f"q{number}", "in", "sp", 1, tuple(many), one)
+             for number, (many, one) in enumerate(queues)}  # fmt: skip
+    wanted: list[str] = []
+    owners: dict[int, str] = {}
+    for name, each in named.items():
+        for semaphore in each.all_semaphores:
+            if not 0 <= semaphore < 256:
+                wanted.append(f"semaphore {semaphore} does not exist")
+            elif semaphore < 3:
+                wanted.append(f"semaphore {semaphore} belongs to the runtime")
+            elif owners.setdefault(semaphore, name) != name:
+                wanted.append(f"semaphore {semaphore} belongs to queue {owners[semaphore]} too")
+    subgraph = SimpleNamespace(name="sg00", queues=named, definition=SimpleNamespace(runtime_semaphore_count=3))
+    found = SUBGRAPH_CHECKS["queues"](cast(Any, subgraph))
+    assert [one.message for one in found if one.severity == "error"] == wanted

@@ -237,7 +237,12 @@ BAD: dict[str, Any] = {
 def _also(writer: NeffWriter, *steps: Any) -> None:
     for step in steps:
         step(writer)
-    writer.to_bytes()
+    with pytest.raises(FormatError) as handed_over:
+        writer.hand_over()
+    with pytest.raises(FormatError) as written:
+        writer.to_bytes()
+    assert str(handed_over.value) == str(written.value)
+    raise written.value
 
 
 @pytest.mark.parametrize("case", BAD)
