@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ from neurontools.nki.tracer import Tracer
 __all__ = ["Arguments", "Input", "framework_of", "from_numpy", "map_structure", "to_numpy", "write_back"]
 
 
+_PLAIN = frozenset((int, float, bool, str, NoneType))  # what most arguments are that are no arrays
+
+
 class Input(NamedTuple):
     """One distinct array argument: its parameter name, the caller's object, and the same values for NumPy."""
 
@@ -34,6 +37,11 @@ class Input(NamedTuple):
 
 def framework_of(value: Any) -> str | None:
     """Return numpy, torch or jax for an array of that framework; frameworks are never imported here."""
+    kind = value.__class__
+    if kind is np.ndarray:
+        return "numpy"
+    if kind is NkiTensor or kind in _PLAIN:
+        return None
     if isinstance(value, np.ndarray):
         return "numpy"
     # An array of a framework can only be here if somebody has imported the framework.
@@ -132,7 +140,9 @@ def _bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
             and kwargs.keys() <= {*names[many:]}
             and kwargs.keys() >= {*needed}
         ):
-            named = {name: kwargs[name] for name in names[many:] if name in kwargs} if kwargs else {}
+            if not kwargs:
+                return dict(zip(names, args, strict=False))
+            named = {name: kwargs[name] for name in names[many:] if name in kwargs}
             return {**dict(zip(names, args, strict=False)), **named}
     return inspect.signature(function).bind(*args, **kwargs).arguments
 
@@ -151,7 +161,10 @@ class Arguments:
         except TypeError as error:
             raise TypeError(f"{getattr(function, '__name__', 'kernel')}() {error}") from None
         for name, value in bound.items():
-            map_structure(value, self._collect, name)
+            if value.__class__ is np.ndarray:  # the usual case
+                self._collect(value, name)
+            elif value.__class__ not in _PLAIN:
+                map_structure(value, self._collect, name)
 
     def _collect(self, value: Any, path: str) -> Any:
         framework = framework_of(value)
@@ -181,7 +194,9 @@ class Arguments:
             index = self._seen.get(id(value)) if framework_of(value) is not None else None
             return value if index is None else tensors[index]
 
-        return (
-            tuple(map_structure(one, replace) for one in self.args),
-            {name: map_structure(one, replace) for name, one in self.kwargs.items()},
-        )
+        def bound(value: Any) -> Any:
+            if value.__class__ is np.ndarray:
+                return tensors[self._seen[id(value)]]
+            return value if value.__class__ in _PLAIN else map_structure(value, replace)
+
+        return (*map(bound, self.args),), {name: bound(one) for name, one in self.kwargs.items()}

@@ -142,13 +142,21 @@ def dtype_of(value: Any) -> DType:
     """Return the NKI type for a DType, a name, a NumPy dtype or scalar type, or a framework's dtype."""
     if value.__class__ is DType:
         return value
-    name = _name_of(value) if value is not None else None
-    found = _BY_NAME.get(name) if name is not None else None
+    found = _of_array(value) if isinstance(value, np.dtype) else _found(value)
     if found is None:
         message = f"dtype {value!r} is not an NKI data type (one of {', '.join(_BY_NAME)})"
         running = current()
         raise running.error(message) if running is not None else NkiValidationError(message)
     return found
+
+
+def _found(value: Any) -> DType | None:
+    name = _name_of(value) if value is not None else None
+    return _BY_NAME.get(name) if name is not None else None
+
+
+# NumPy works out the name of a dtype anew each time; the same few come with each launch.
+_of_array = functools.lru_cache(maxsize=64)(_found)
 
 
 def is_packed(kind: np.dtype[Any]) -> bool:

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from math import prod
-from types import CodeType
+from types import CodeType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from formats.neuron_core import PARTITIONS
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.limits import LIMITS
-from neurontools.builder.trace import Allocation, ComputeOp, Source, Space, Trace, views_of
+from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, Source, Space, Trace, views_of
 from neurontools.nki import artifacts, cache, calls, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.cache_key import key_of
@@ -81,17 +81,19 @@ def trace_kernel(
     """Run the kernel's body once for each program id and return what each did."""
     kernel = _as_launched(kernel)
     function = _function_of(kernel)[0]
-    return _trace(kernel, Arguments(function, args, kwargs or {}), lnc, target)
+    with without_collection():
+        return _trace(kernel, Arguments(function, args, kwargs or {}), lnc, target)
 
 
 def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> list[Traced]:
+    """Do what `trace_kernel` does, for whoever keeps collections of garbage away."""
     function, grid, wanted = _function_of(kernel)
     chosen = resolve_target(target) if target is not None else default_target(wanted)
     grid = _grid(grid, lnc, chosen)
     programs = []
     for program_id in range(prod(grid)):
         t = Tracer(chosen, program_id, grid, _is_lenient(kernel))
-        with tracing(t), regions.named(), without_collection():
+        with tracing(t), regions.named():
             positional, keywords = arguments.bind(t)
             t.bottom = sys._getframe()
             t.visits = t.trace.visits = visits = VisitRecorder(t.bottom)
@@ -123,7 +125,7 @@ def _is_lenient(kernel: Any) -> bool:
 
 def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -> None:
     """Refuse a body that has not run at all, and one that works on tensors of another launch."""
-    if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
+    if isinstance(returned, (GeneratorType, CoroutineType)):
         returned.close()
         what = f"{function.__name__} is a generator or coroutine; a kernel returns its results"
         raise t.error(what, _line_of(function))
@@ -131,11 +133,10 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
         raise t.error(
             "a loop on the device is left by break or return, which its branches cannot follow", t.loops[-1].source
         )
-    own = t.trace.allocations
-    many = len(own)
     touched = {view.allocation for op in t.ops
-               for view in (op.operands.values() if op.__class__ is ComputeOp else views_of(op))}  # fmt: skip
-    foreign = {one for one in touched if one.id >= many or own[one.id] is not one}
+               for view in (op.operands.values() if op.__class__ is ComputeOp
+                            else (op.src, op.dst) if op.__class__ is DmaOp else views_of(op))}  # fmt: skip
+    foreign = touched.difference(t.trace.allocations)
     tall = (
         {one for one in touched if one.partitions > PARTITIONS and one.space is not Space.HBM} if t.lenient else set()
     )
@@ -182,6 +183,8 @@ def _finish(t: Tracer, returned: Any, function: Callable[..., Any]) -> Traced:
 
 def _match_outputs(traces: list[Trace]) -> None:
     """Make the n-th shared allocation an output of every program, if one returns it; an input, if one writes it."""
+    if len(traces) == 1:
+        return
 
     def shared(trace: Trace) -> list[Allocation]:
         return [one for one in trace.allocations if one.kind in ("shared", "output")]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
@@ -37,17 +35,22 @@ _WORDS = {"sbuf": MemoryRegion.sbuf, "psum": MemoryRegion.psum, "hbm": MemoryReg
 _BY_NAME = {region.value: region for region in MemoryRegion} | {"hbm": MemoryRegion.private_hbm}
 
 
-@contextmanager
-def named() -> Iterator[None]:
+class named:
     """Let kernels say `sbuf`, `psum` and `hbm` without an import: to the second beta they are words of the language."""
-    # a name that somebody has put into builtins stays his
-    added = {name: region for name, region in _WORDS.items() if not hasattr(builtins, name)}
-    vars(builtins).update(added)
-    try:
-        yield
-    finally:
-        for name in added:
-            vars(builtins).pop(name, None)
+
+    __slots__ = ("_added",)
+
+    def __enter__(self) -> None:
+        names = vars(builtins)
+        # a name that somebody has put into builtins stays his
+        self._added = [name for name in _WORDS if name not in names]
+        for name in self._added:
+            names[name] = _WORDS[name]
+
+    def __exit__(self, *raised: object) -> None:
+        names = vars(builtins)
+        for name in self._added:
+            names.pop(name, None)
 
 
 def region_of(buffer: Any) -> MemoryRegion:

@@ -23,6 +23,7 @@ __all__ = ["DynamicSlice", "Indirection", "NkiTensor", "ds"]
 
 
 _HBM = Space.HBM
+_WHOLE = slice(None)
 # What `View(...)` does, without the function of the named tuple around it.
 _view_of: Callable[[tuple[Any, ...]], View] = partial(tuple.__new__, View)
 
@@ -201,21 +202,20 @@ class NkiTensor(ViewMethods, NKIObject):
         if view is None:
             if self._unchecked:
                 self._check_reach()
-            if 0 in self.shape:
-                raise complain(f"{self.name}: a view of shape {self.shape} has no elements to work on")
-            row = self._row
+            row, shape, strides, offset = self._row, self.shape, self.strides, self.offset
+            dims = _inner_dims(strides, shape) if row else _dims(strides, shape)
+            if 0 in shape:
+                raise complain(f"{self.name}: a view of shape {shape} has no elements to work on")
             if row:
-                partition, free = divmod(self.offset, row)
-                if self.strides[0] != row and self.shape[0] != 1:
+                if strides[0] != row and shape[0] != 1:
                     raise complain(
-                        f"{self.name}: partition stride {self.strides[0]} of shape {self.shape} is not the "
+                        f"{self.name}: partition stride {strides[0]} of shape {shape} is not the "
                         f"{row} elements of a partition; engines and DMA read contiguous partitions"
                     )
-                dims = _dims(self.strides[1:], self.shape[1:]) or ((1, 1),)
-                view = _view_of((self.allocation, self.code, partition, self.shape[0], free * self.itemsize, dims))
+                partition, free = divmod(offset, row) if offset else (0, 0)
+                view = _view_of((self.allocation, self.code, partition, shape[0], free * self.itemsize, dims))
             else:
-                dims = _dims(self.strides, self.shape)
-                view = _view_of((self.allocation, self.code, 0, 1, self.offset * self.itemsize, dims))
+                view = _view_of((self.allocation, self.code, 0, 1, offset * self.itemsize, dims))
             if self._indirection is None:
                 self._view = view
         return view
@@ -330,6 +330,12 @@ class NkiTensor(ViewMethods, NKIObject):
         return self._make(tuple(new_shape), tuple(strides), offset)
 
     def _expand(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
+        for item in key:
+            if item is Ellipsis:
+                break
+        else:
+            if len(key) <= len(self.shape):  # the usual case: the last dimensions are left out
+                return key + (_WHOLE,) * (len(self.shape) - len(key))
         dots = [i for i, item in enumerate(key) if item is Ellipsis]
         missing = len(self.shape) - (len(key) - len(dots))
         if len(dots) > 1 or missing < 0:
@@ -401,6 +407,12 @@ def _whole(shape: tuple[int, ...], on_chip: bool) -> tuple[tuple[int, ...], int,
 def _dims(strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Return (step, count) of each dimension; equal patterns share one object, since traces hold millions."""
     return tuple(zip(strides, shape, strict=True))
+
+
+@lru_cache(maxsize=1 << 14)
+def _inner_dims(strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Return (step, count) of each dimension behind the partitions."""
+    return _dims(strides[1:], shape[1:]) or ((1, 1),)
 
 
 def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:

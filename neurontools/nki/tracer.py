@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +25,7 @@ from neurontools.builder.trace import (
     Space,
     Trace,
     View,
+    allocation_of,
 )
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.syntax import assigned_name
@@ -67,6 +66,7 @@ class _Local(threading.local):
 
 _local = _Local()
 _HBM, _PSUM = Space.HBM, Space.PSUM
+_new = object.__new__
 
 DEFAULT_TARGET = "trn3"
 """Target of a launch that nothing else decides, as the simulator's documentation says (nki.md 4.1)."""
@@ -130,7 +130,7 @@ def chain_of(places: list[str]) -> str:
     return f"{places[0]}, called from {', from '.join(shown)}"
 
 
-def kernel_line(skipped: int = 2) -> Source:
+def kernel_line() -> Source:
     """Return file and line of the innermost frame outside this package, as `kernel_frame` does, with its visit.
 
     While what was called for earlier is carried out, that call's line.
@@ -138,15 +138,19 @@ def kernel_line(skipped: int = 2) -> Source:
     running = _local.tracer
     if running is not None and running.called_at is not None:
         return running.called_at
-    frame: FrameType | None = sys._getframe(skipped - 2 if skipped > 2 else 0)  # of ours: what the kernel's frame calls
-    called = frame
+    return _line_from(sys._getframe(), running)
+
+
+def _line_from(called: FrameType, running: Tracer | None) -> Source:
+    """Return what `kernel_line` does, from a frame of this package on."""
+    frame = called.f_back
     while frame is not None:
         file = frame.f_code.co_filename
         ours = _ours.get(file)  # asked for at each operation, of two or three frames
         if not (is_ours(file) if ours is None else ours):
             break
         called, frame = frame, frame.f_back
-    if frame is None or called is None:
+    if frame is None:
         return Place("?", 0)
     if running is None or running.visits is None:
         return Place(frame.f_code.co_filename, frame.f_lineno)
@@ -342,8 +346,8 @@ class Tracer:
                     break
                 frame = frame.f_back
             name = assigned_name(frame, self.bottom) or f"{space.value}_{index}"
-        allocation = Allocation(index, space, self.unique_name(name), dtype, shape, kind, address=address, data=data,
-                                born=len(self.ops))  # fmt: skip
+        allocation = allocation_of(index, space, self.unique_name(name), dtype, shape, kind, address, data,
+                                   len(self.ops))  # fmt: skip
         # PSUM has fewer bytes than SBUF in all generations, so that small tiles fit either
         if space is not _HBM and (
             allocation.partitions > PARTITIONS or allocation.partition_bytes > PSUM_BYTES or address is not None
@@ -391,14 +395,25 @@ class Tracer:
         """Append one instruction of a compute engine, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.compute(self, instruction, engine, operands, fields, name)
-        # 4: the walk may begin behind this method, at the function of `nisa` that called it
-        op = ComputeOp(instruction, engine, operands, fields, kernel_line(4), name)
+        op: ComputeOp = _new(ComputeOp)  # as the constructor does, in fewer calls
+        op.instruction = instruction
+        op.engine = engine
+        op.operands = operands
+        op.fields = fields
+        op.source = self.called_at or _line_from(sys._getframe(), self)
+        op.name = name
         self.ops.append(op)
         return op
 
     def dma(self, dst: View, src: View, engine: str | None, transpose: bool = False, name: str | None = None) -> DmaOp:
         """Append one copy; remember inputs that it writes."""
-        op = DmaOp(dst, src, engine, transpose, kernel_line(4), name)
+        op: DmaOp = _new(DmaOp)  # as the constructor does, in fewer calls
+        op.dst = dst
+        op.src = src
+        op.engine = engine
+        op.transpose = transpose
+        op.source = self.called_at or _line_from(sys._getframe(), self)
+        op.name = name
         self.ops.append(op)
         if dst.allocation.kind == "input":
             self.written.add(dst.allocation.id)
@@ -416,7 +431,14 @@ class Tracer:
         """Append one matrix multiplication, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
-        op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, kernel_line(4), name)
+        op: MatmulOp = _new(MatmulOp)
+        op.dst = dst
+        op.stationary = stationary
+        op.moving = moving
+        op.accumulate = accumulate
+        op.is_transpose = is_transpose
+        op.source = self.called_at or _line_from(sys._getframe(), self)
+        op.name = name
         self.ops.append(op)
         return op
 
@@ -442,12 +464,18 @@ def tracer() -> Tracer:
     return found
 
 
-@contextmanager
-def tracing(new: Tracer) -> Iterator[Tracer]:
+class tracing:
     """Make `new` the tracer of this thread for a while."""
-    before = current()
-    _local.tracer = new
-    try:
-        yield new
-    finally:
-        _local.tracer = before
+
+    __slots__ = ("_before", "_new")
+
+    def __init__(self, new: Tracer) -> None:
+        self._new = new
+
+    def __enter__(self) -> Tracer:
+        self._before = _local.tracer
+        _local.tracer = self._new
+        return self._new
+
+    def __exit__(self, *raised: object) -> None:
+        _local.tracer = self._before

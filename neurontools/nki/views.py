@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -28,7 +29,7 @@ def complain(message: str) -> NkiValidationError:
 
 def leaves(message: str) -> NkiValidationError:
     """Return the error to raise for a view that leaves its tensor: what memcheck finds, at the kernel's line."""
-    return complain(message).found("memcheck:oob", kernel_line(2))
+    return complain(message).found("memcheck:oob", kernel_line())
 
 
 def bounds_of(tensor: Any, axis: int, item: slice) -> tuple[int, int, int]:
@@ -54,6 +55,13 @@ def _spelled(start: int | None, stop: int | None, step: int | None) -> str:
 def unsupported(feature: str) -> UnsupportedError:
     """Return the error for a feature that is understood but not modelled yet."""
     return UnsupportedError(f"{feature} is not supported yet, at {kernel_place()}")
+
+
+@lru_cache(maxsize=1 << 12)
+def _reach(strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return the elements in front of the first one and behind it, but for the first dimension, and those of that."""
+    first, *spans = [stride * (count - 1) for stride, count in zip(strides, shape, strict=True)]
+    return sum(span for span in spans if span <= 0), sum(span for span in spans if span > 0), first
 
 
 class Walk(Protocol):
@@ -324,18 +332,12 @@ class ViewMethods:
 
     def _reach_problem(self) -> str | None:
         """Return what is wrong with a pattern that leaves the allocation, or a partition."""
-        below = above = 0  # elements in front of the first one and behind it, of all dimensions but the first
-        spans = [stride * (count - 1) for stride, count in zip(self.strides, self.shape, strict=True)]
-        for span in spans[1:]:
-            if span > 0:
-                above += span
-            else:
-                below += span
+        below, above, first = _reach(self.strides, self.shape)
         low, high, row = self.offset + below, self.offset + above, self._row
-        if spans[0] > 0:
-            high += spans[0]
+        if first > 0:
+            high += first
         else:
-            low += spans[0]
+            low += first
         allocation = self.allocation
         total = allocation.partitions * allocation.partition_bytes // self.itemsize
         if low < 0 or high >= total:

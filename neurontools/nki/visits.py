@@ -33,6 +33,9 @@ _CHANGES = 100  # of lists in one call that are followed: each is a row with all
 _HOLDERS = frozenset((list, tuple, dict))
 _NONE: dict[str, Value] = {}  # nobody changes it
 _NOTHING = object()  # what a variable without a value holds
+# From one visit of a function to the next: the number of its site, which variables may be others, and the line.
+_Step = tuple[int, tuple[str, ...] | None, tuple[str, int]]
+_Steps = dict[tuple[int, int], _Step]  # by the instructions of both
 # What `Place(...)` does but for the visit, without its function: one is made for each operation.
 _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
 
@@ -59,16 +62,17 @@ class _Call:
     """
 
     __slots__ = ("at", "base", "callee", "changes", "first", "flow", "frame", "known", "listed", "lists", "own",
-                 "parent", "sites", "turns", "visit")  # fmt: skip
+                 "parent", "place", "steps", "turns", "visit")  # fmt: skip
 
-    def __init__(self, frame: FrameType, flow: Flow, sites: dict[int, int], parent: int) -> None:
+    def __init__(self, frame: FrameType, flow: Flow, steps: _Steps, parent: int) -> None:
         self.frame = frame
         self.flow = flow
-        self.sites = sites  # by instruction of the function: number of the site
+        self.steps = steps
         self.parent = parent  # the visit of the caller
         self.callee: FrameType | None = None
-        self.at = 0  # the instruction of the last visit
+        self.at = -1  # the instruction of the last visit
         self.visit = -1
+        self.place: Place  # of the last visit
         self.base = -1  # the first visit, on which the others build
         self.first: dict[str, Value]
         self.known: dict[str, object]
@@ -78,23 +82,27 @@ class _Call:
         self.listed: dict[str, _Listed] = {}  # of those that hold tensors
         self.changes = 0  # visits at which they held others
 
-    def begin(self) -> dict[str, Value]:
-        """Return what a file keeps of the variables of the first visit."""
-        variables = self.frame.f_locals
-        self.known = {**variables}
-        self._find_lists()
-        if self.lists:
-            self._lists_changed()
-        return self.kept(variables)
+    def start(self, visit: int) -> None:
+        """Make a visit the one that the next ones build on."""
+        if self.base >= 0:
+            self.own = _NONE
+            self.first = self.kept(self.frame.f_locals)
+        else:
+            self.first = self._begin()
+        self.base = visit
 
-    def _find_lists(self) -> None:
-        """Note which variables are lists that may hold tensors."""
-        listed = self.listed
-        self.lists = {
-            name
-            for name, value in self.known.items()
-            if type(value) in _HOLDERS and (type(value) is not tuple or _may_hold(value) or name in listed)
-        }
+    def _begin(self) -> dict[str, Value]:
+        """Return what a file keeps of the variables of the first visit; note which are lists that may hold tensors."""
+        known = self.known = {**self.frame.f_locals}
+        self.lists = set()
+        if not _HOLDERS.isdisjoint(map(type, known.values())):
+            self.lists.update(
+                name
+                for name, value in known.items()
+                if type(value) in _HOLDERS and (type(value) is not tuple or _may_hold(value))
+            )
+            self._lists_changed()
+        return self.kept(known)
 
     def kept(self, variables: Mapping[str, object]) -> dict[str, Value]:
         """Return what a file holds of variables, and of the tensors in those that hold some."""
@@ -120,59 +128,59 @@ class _Call:
         Of the variables only these may be others than before, None for any. None where lists hold other tensors: what
         they hold would stand in every row from here on, so that this visit becomes the one that others build on.
         """
-        known = self.known
+        known, lists = self.known, self.lists
         others: list[str] = []
+        variables: Mapping[str, object]
+        gone: list[str] = []
         if names is None:
             variables = self.frame.f_locals
-            if [*variables] != [*known]:
-                return self._renamed(variables)
-            others = [*compress(known, map(is_not, variables.values(), known.values()))]
+            if [*variables] == [*known]:
+                others = [*compress(known, map(is_not, variables.values(), known.values()))]
+            else:  # a new one that is None has nothing to keep
+                others = [*compress(variables, map(is_not, variables.values(), map(known.get, variables)))]
+                gone = [name for name in known if name not in variables]
+                known = self.known = {**variables}
         elif names:
             variables = self.frame.f_locals  # which takes a while: not where nothing is stored
             for name in names:
-                value, before = variables.get(name, _NOTHING), known.get(name, _NOTHING)
-                if value is not before:
-                    if value is _NOTHING or before is _NOTHING:  # some are new, or gone
-                        return self._renamed(variables)
-                    others.append(name)
-        lists = self.lists
+                value = variables.get(name, _NOTHING)
+                if value is not known.get(name, _NOTHING):
+                    (gone if value is _NOTHING else others).append(name)
         for name in others:
             value = known[name] = variables[name]
             if type(value) in _HOLDERS and (type(value) is not tuple or _may_hold(value) or name in self.listed):
                 lists.add(name)
-            elif name in lists:
+            elif lists:
                 lists.discard(name)
+        for name in gone:
+            known.pop(name, None)
+            lists.discard(name)
         if (lists or self.listed) and self._lists_changed():
             return None
-        if not others:
+        if not others and not gone:
             return self.own
         first = self.first
         own = self.own.copy()
+        for name in gone:
+            own.pop(name, None)
         more = False
         for name in others:
             if name in self.listed:  # another list of the same tensors
                 continue
             value = known[name]
-            kept = _KINDS.get(type(value), _other)(value)
+            kind = type(value)
+            kept = _tensor(value) if kind is NkiTensor else _KINDS.get(kind, _other)(value)  # type: ignore[arg-type]
             if kept is None or (name in first and first[name] == kept):
                 own.pop(name, None)
             else:
                 more = more or name not in own
                 own[name] = kept
         if more and len(own) > 1:  # in the order of the variables, as the file has them
-            own = {name: own[name] for name in variables if name in own}
+            order = [*filter(own.__contains__, variables)]
+            if order != [*own]:
+                own = {name: own[name] for name in order}
         self.own = own
         return own
-
-    def _renamed(self, variables: Mapping[str, object]) -> dict[str, Value] | None:
-        """Return what `changed` does where there are other variables than before."""
-        self.known = {**variables}
-        self._find_lists()
-        if self._lists_changed():
-            return None
-        first, now = self.first, self.kept(variables)
-        self.own = {name: value for name, value in now.items() if name not in first or first[name] != value}
-        return self.own
 
     def _lists_changed(self) -> bool:
         """Return whether lists hold other tensors than before, and note which; after too many times none is followed.
@@ -220,13 +228,12 @@ class VisitRecorder:
     another call is another frame; `close` lets go of them.
     """
 
-    __slots__ = ("_bottom", "_calls", "_codes", "_lines", "_numbers", "_place", "rows", "sites")
+    __slots__ = ("_bottom", "_calls", "_codes", "_lines", "_numbers", "rows", "sites")
 
     def __init__(self, bottom: FrameType) -> None:
         self._bottom: FrameType | None = bottom
         self._calls: list[_Call] = []  # the kernel's first
-        self._place = Place("?", 0, -1)
-        self._codes: dict[Flow, dict[int, int]] = {}
+        self._codes: dict[Flow, _Steps] = {}
         self._numbers: dict[Site, int] = {}
         self.sites: list[Site] = []
         self._lines: list[tuple[str, int]] = []  # of each site
@@ -239,24 +246,49 @@ class VisitRecorder:
 
     def place(self, frame: FrameType, callee: FrameType) -> Place:
         """Return the place of what a frame of the kernel calls just now, with its visit."""
-        calls = self._calls
-        if calls and calls[-1].frame is frame:
+        calls, rows = self._calls, self.rows
+        waiting: list[tuple[FrameType, FrameType]] | tuple[()] = ()
+        if calls and calls[-1].frame is frame:  # the usual case: the same function calls something else
             call = calls[-1]
             if call.callee is callee:
-                return self._place
-            number = self._visit(call, callee)  # the usual case: the same function calls something else
+                return call.place
         else:
-            chain = None if self._bottom is None else self._chain(frame, callee)
-            if chain is None:
+            found = None if self._bottom is None else self._chain(frame, callee)
+            if found is None:
                 return Place(frame.f_code.co_filename, frame.f_lineno, -1)
-            for each, called in reversed(chain):
-                number = self._visit(self._call(each), called)
-            call = calls[-1]
-            if not chain:
-                number = self.rows[call.visit][1]
-        place = self._place = _place_of(self._lines[number])
-        place.visit = call.visit
-        return place
+            if not found:
+                return calls[-1].place
+            waiting = found
+            frame, callee = waiting.pop()
+            call = calls[-1] if calls and calls[-1].frame is frame else self._call(frame)
+        while True:
+            call.callee = callee
+            at = frame.f_lasti
+            key = call.at, at
+            call.at = at
+            turns = call.turns
+            turn = turns[at] = turns.get(at, 0) + 1
+            step = call.steps.get(key)
+            if step is None:
+                step = call.steps[key] = self._step(call.flow, key, frame)
+            site, names, line = step
+            visit = call.visit = len(rows)
+            own: dict[str, Value] | None = None
+            if call.base >= 0:
+                if frame.f_trace is not None:
+                    names = None  # somebody who steps through the kernel may give variables other values
+                own = call.own if names == () and not call.lists else call.changed(names)
+            if own is not None:
+                rows.append((call.parent, site, call.base, turn, own))
+            else:
+                call.start(visit)
+                rows.append((call.parent, site, -1, turn, call.first))
+            place = call.place = _place_of(line)
+            place.visit = visit
+            if not waiting:
+                return place
+            frame, callee = waiting.pop()
+            call = self._call(frame)
 
     def _chain(self, frame: FrameType, callee: FrameType) -> list[tuple[FrameType, FrameType]] | None:
         """Return the frames that have gone on, with what they call, innermost first; None outside of the kernel.
@@ -287,54 +319,26 @@ class VisitRecorder:
         return chain
 
     def _call(self, frame: FrameType) -> _Call:
-        """Return the call of a frame, which is the innermost."""
+        """Return the call of a frame that is not known yet, as the innermost."""
         calls = self._calls
-        if calls and calls[-1].frame is frame:
-            return calls[-1]
         flow = flow_of(frame.f_code)
-        sites = self._codes.get(flow)
-        if sites is None:
-            sites = self._codes[flow] = {}
-        call = _Call(frame, flow, sites, calls[-1].visit if calls else -1)
+        steps = self._codes.get(flow)
+        if steps is None:
+            steps = self._codes[flow] = {}
+        call = _Call(frame, flow, steps, calls[-1].visit if calls else -1)
         calls.append(call)
         return call
 
-    def _visit(self, call: _Call, callee: FrameType) -> int:
-        """Note a visit; return the number of its site."""
-        frame = call.frame
-        call.callee = callee
-        before, at = call.at, frame.f_lasti
-        call.at = at
-        turns = call.turns
-        turn = turns[at] = turns.get(at, 0) + 1
-        site = call.sites.get(at)
-        if site is None:
-            site = call.sites[at] = self._site(call.flow, frame)
-        rows = self.rows
-        number = call.visit = len(rows)
-        if call.base < 0:
-            call.first = call.begin()
-        else:
-            # Somebody who steps through the kernel may give variables other values.
-            names = call.flow.changed(before, at) if frame.f_trace is None else None
-            own = call.own if names == () and not call.lists else call.changed(names)
-            if own is not None:
-                rows.append((call.parent, site, call.base, turn, own))
-                return site
-            call.first = call.kept(frame.f_locals)
-            call.own = _NONE
-        call.base = number
-        rows.append((call.parent, site, -1, turn, call.first))
-        return site
-
-    def _site(self, flow: Flow, frame: FrameType) -> int:
-        site = flow.site(frame.f_lasti, frame)
+    def _step(self, flow: Flow, key: tuple[int, int], frame: FrameType) -> _Step:
+        """Return what is known of the way from one instruction of a function, -1 for its start, to another."""
+        before, at = key
+        site = flow.site(at, frame)
         number = self._numbers.get(site)
         if number is None:
             number = self._numbers[site] = len(self.sites)
             self.sites.append(site)
             self._lines.append((site.file, site.line))
-        return number
+        return number, None if before < 0 else flow.changed(before, at), self._lines[number]
 
 
 def _items(value: Any) -> list[object]:

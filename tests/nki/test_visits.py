@@ -10,11 +10,13 @@ import pytest
 
 import neurontools
 from formats.neff.visits import read_visits
+from neurontools.nki import flow
 from neurontools.nki import isa as nisa
 from neurontools.nki import language as nl
+from neurontools.nki.launch import trace_kernel
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.visits import _DEEP, _held, _is_held, _parts
+from neurontools.nki.visits import _DEEP, _HOLDERS, VisitRecorder, _held, _is_held, _may_hold, _parts
 
 
 def _tensor(number: int) -> NkiTensor:
@@ -83,3 +85,74 @@ def test_a_tile_that_replaces_another_in_a_list_is_named_from_there_on() -> None
     assert visits is not None
     named = [visits.variables(number).get("inside['last'][0]") for number in range(len(visits))]
     assert [one for one in named if one is not None] == ["one", "one", "two"]
+
+
+_VALUES = (
+    "1", "2", "2", "True", "0.5", "'text'", "None", "(3, 4)", "(t0, t1)", "t0", "t1", "t0", "t1", "t0[0:64]", "[]",
+    "[t0]", "[1, 2]", "{'k': t1}", "{'k': 1}", "((t0,), 1)",
+)  # fmt: skip
+
+
+def _body(draw: random.Random, bound: set[str], depth: int) -> list[str]:
+    """Return statements that store, change and delete variables, with operations between them."""
+    lines: list[str] = []
+    for _ in range(draw.randrange(4, 14)):
+        name = draw.choice("abcd")
+        what = draw.random()
+        if what < 0.35:
+            lines.append(f"{name} = {draw.choice(_VALUES)}")
+            bound.add(name)
+        elif what < 0.45 and name in bound and depth == 0:
+            lines.append(f"del {name}")
+            bound.discard(name)
+        elif what < 0.55 and name in bound:
+            lines.append(f"if type({name}) is list: {name}.append(draw.choice((t0, t1, 5)))")
+        elif what < 0.65 and depth < 2:
+            inside = _body(draw, bound, depth + 1)
+            lines += [f"for {'ij'[depth]} in range({draw.randrange(1, 4)}):", *(f"    {line}" for line in inside)]
+            bound.add("ij"[depth])
+        elif what < 0.7 and depth == 0:
+            lines.append(f"inner({draw.choice(('t0', 't1', '7'))}, {draw.choice(_VALUES)})")
+        else:
+            lines.append(f"nisa.memset({draw.choice(('t0', 't1'))}, 0.0)")
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_rows_have_what_all_variables_looked_at_anew_would_give(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(seed)
+    monkeypatch.setattr(flow, "_FEW", seed % 3 * 50)  # with few, all are compared at once where some are stored
+    called = ("z = x", "nisa.memset(t0, 1.0)", "w = y", "nisa.memset(t1, 1.0)", "del w", "nisa.memset(t0, 1.0)")
+    inner = ["def inner(x, y):", *(f"    {line}" for line in called)]
+    made = [f"t{number} = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)" for number in range(2)]
+    body = [*made, *inner, *_body(draw, set(), 0), *("nisa.memset(t0, 0.0)", "new = 11") * 2,
+            "nisa.memset(t1, 0.0)"]  # fmt: skip
+    text = "\n".join(["def kernel(given):", *(f"    {line}" for line in body)])
+    scope = {"nl": nl, "nisa": nisa, "draw": random.Random(seed)}
+    exec(compile(text, f"<made {seed}>", "exec"), scope)
+    compared = 0
+    place = VisitRecorder.place
+
+    def compare(self: VisitRecorder, frame: Any, callee: Any) -> Any:
+        found = place(self, frame, callee)
+        call = self._calls[-1]
+        _, _, base, _, own = self.rows[found.visit]
+        assert (call.frame, call.visit) == (frame, found.visit)
+        assert tuple(found) == (frame.f_code.co_filename, frame.f_lineno)
+        variables = frame.f_locals
+        now = call.kept(variables)
+        first = self.rows[base][4] if base >= 0 else {}
+        expected = {name: value for name, value in now.items() if name not in first or first[name] != value}
+        assert [*own.items()] == [*expected.items()], text
+        assert [*map(type, own.values())] == [*map(type, expected.values())]
+        assert call.lists == {
+            name for name, one in variables.items()
+            if type(one) in _HOLDERS and (type(one) is not tuple or _may_hold(one) or name in call.listed)
+        }  # fmt: skip
+        nonlocal compared
+        compared += base >= 0 and bool(own)
+        return found
+
+    monkeypatch.setattr(VisitRecorder, "place", compare)
+    trace_kernel(scope["kernel"], (np.zeros((128, 4), np.float32),), target="trn2")
+    assert compared

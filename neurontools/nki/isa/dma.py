@@ -58,8 +58,10 @@ def dma_copy(
         owner = _queue_engine(t, instruction, dst, dge_mode, engine)
     if dst._indirection is not None or src._indirection is not None:
         return indirect_copy(t, instruction, dst, src, owner, oob_mode, name)
-    if not (dst.steps_partitions or src.steps_partitions):
-        return NkiInstruction(t.dma(dst.base_view, src.base_view, owner, False, name))
+    # a view that is there already steps over no partitions
+    into, given = dst._view, src._view
+    if not ((into is None and dst.steps_partitions) or (given is None and src.steps_partitions)):
+        return NkiInstruction(t.dma(into or dst.base_view, given or src.base_view, owner, False, name))
     handle = None
     for one_dst, one_src in _contiguous_partitions(t, dst, src):
         handle = t.dma(one_dst.view_of_storage, one_src.view_of_storage, owner, False, name)
