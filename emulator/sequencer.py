@@ -40,7 +40,9 @@ _EQ, _GT, _GE, _EVENT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode
 _INC = int(UpdateMode.SEM_INC)
 _NEVER = 1 << 62
 
-_WIRING = ("core", "device", "name", "_products", "_semaphores", "_contention", "_issue", "_complete", "_woken")
+_WIRING = (
+    "core", "device", "name", "_products", "_semaphores", "_contention", "_array", "_issue", "_complete", "_woken",
+)  # fmt: skip
 
 
 class Sequencer:
@@ -82,6 +84,7 @@ class Sequencer:
         self.busy_ps = 0
         self.bound = BoundWords(self)
         self._products, self._semaphores, self._contention = core.pe, core.semaphores, core.contention
+        self._array = core.contention.array
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
@@ -193,14 +196,19 @@ class Sequencer:
                 if apart:
                     apart = apart * interval // action.interval
             if claim is not None:
-                contention = self._contention
-                queues_next = claim.array and not claim.weights and self._multiplies_next(position + 1)
-                interval, latency = contention.take(claim, now, interval, latency, queues_next)
-                if claim.cold and loaded.queue:
-                    held = device.dma.held_up_until(self.core.index, loaded.queue, now + latency) - now - latency
-                    if held > 0:
-                        interval, latency = interval + held, latency + held
-                        contention.own_end_ps = now + latency
+                if claim.array:
+                    if claim.weights:
+                        interval, latency = self._array.load(claim.work_ps, claim.read_ps, now)
+                    else:  # other words than matmuls are taken at once behind one
+                        queues_next = position + 1 < count and isinstance(words[position + 1].word, isa.MatMul)
+                        interval, latency = self._array.multiply(claim.work_ps, now, queues_next)
+                else:
+                    interval, latency = self._contention.take(claim, now, interval, latency)
+                    if claim.cold and loaded.queue:
+                        held = device.dma.held_up_until(self.core.index, loaded.queue, now + latency)
+                        if held > now + latency:
+                            interval, latency = interval + held - now - latency, held - now
+                            self._contention.own_end_ps = held
             if device.jitter is not None:
                 interval, latency = device.jitter(interval), device.jitter(latency)
             done = now + latency
@@ -220,7 +228,7 @@ class Sequencer:
                 self.path_ps = free
                 if interval > self._dispatch_ps and position < count and words[position].word.BESIDE:
                     free = now + self._dispatch_ps
-            elif self._is_ahead and self._contention.array.is_busy_until(free):
+            elif self._is_ahead and self._array.free >= free:  # matmuls that were issued still enter then
                 # The Tensor engine has fetched it long before, while words in front of it waited for the array.
                 free = max(self.path_ps, now)
             elif self.path_ps > free and not (position < count and words[position].word.BESIDE):
@@ -264,10 +272,6 @@ class Sequencer:
             self.device.fail(error, self.place(loaded))
             return None
         return bound, consumed
-
-    def _multiplies_next(self, position: int) -> bool:
-        """Return whether the word at a position multiplies too: others are taken at once behind a matmul."""
-        return position < self.count and isinstance(self.words[position].word, isa.MatMul)
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""

@@ -22,6 +22,10 @@ __all__ = ["TensorArray", "TensorArrayState"]
 
 _LIMITED_GHZ = 1.2  # the unit of `throttle_window`
 _PHASES = 16  # windows that end one after the other; with 8 or 32 captures come out alike
+_MOST = _PHASES // 2  # windows that have enough use, and the clock is slow
+_ALL = (1 << _PHASES) - 1
+_NEVER = 1 << 62
+_NOTHING = _NEVER, 0, 0  # enters behind all matmuls
 # fmt: off
 _FIGURES = ("matmul_head", "matmul_latency", "load_weights_latency", "load_strided_latency", "load_weights_exposed",
             "load_behind", "load_read_ahead", "weights_switch")
@@ -56,6 +60,8 @@ class TensorArray:
              "_least", "_exposed", "_tail", "_switch"), "a figure of the chip"),
         "throttle": "which parts of the model are on",
         "loaded_ps": "told to the observers of the load",
+        "_seen_ps": "windows that ended by then are counted before the state is given",
+        **dict.fromkeys(("_due_ps", "_total"), "derived from what was used and enough"),
     }  # fmt: skip
 
     def __init__(self, chip: Chip, throttle: bool) -> None:
@@ -66,14 +72,16 @@ class TensorArray:
         self._least = round(figure("minimum_interval", chip.target) / chip.clock_ghz("PE") * 1000)
         # When the weights loaded last are there, the last matmul's data began to enter, the next one's can, and the
         # weights read last had left the memory.
-        self._weights = self._entry = self._free = self._read = 0
+        self._weights = self._entry = self.free = self._read = 0
         self.loaded_ps: int | None = None
         self.throttle = throttle
         # What enters from when to when, and how long it would at full clock; the same of the last slots of a window,
-        # and whether the windows that ended with them had enough of it.
+        # and whether the windows that ended with them had enough of it: a bit each, the latest one the lowest.
         self._enters: list[tuple[int, int, int]] = []
-        self._used, self._enough = [0] * _PHASES, [False] * _PHASES
+        self._used, self._enough = [0] * _PHASES, 0
         self._slot = self._slot_end = self._needed = 0
+        # What was used in the latest window, when something issued last, and when the clock may change next.
+        self._total, self._seen_ps, self._due_ps = 0, -1, _NEVER
         self._slow = throttle
         if throttle:
             window = figure("throttle_window", chip.target) / _LIMITED_GHZ * 1000
@@ -81,118 +89,138 @@ class TensorArray:
             self._needed = round(window * figure("throttle_share", chip.target))
             self._factor = figure("throttle_factor", chip.target)
             self._late, self._lead_slow = picoseconds(_THROTTLED, chip.target)
+            self._set_clock()
 
     def load(self, work: int, read: int, now: int) -> tuple[int, int]:
         """Return interval and latency of a load that issues: `work` at full clock, `read` from memory where strided."""
-        if now >= self._slot_end and self.throttle:
+        if now >= self._due_ps:
             self._pass_windows(now)
-        ready = now + self._lead
+        self._seen_ps = now
+        entry, free = self._entry, self.free
         if self._slow:
-            work, ready = round(work * self._factor), now + self._lead_slow
-        if ready < self._entry:
-            ready = self._entry
+            work, late, ready = round(work * self._factor), self._late, now + self._lead_slow
+        else:
+            late, ready = 0, now + self._lead
+        if ready < entry:
+            ready = entry
         ready += work
         if read:
-            self._read = max(now, self._read) + read
-            ready = max(ready, self._read + self._strided)
+            self._read = through = max(now, self._read) + read
+            ready = max(ready, through + self._strided)
         self._weights = self.loaded_ps = ready
-        if not self._slow and self._free > now:
-            self._free += self._switch
+        if free > now and not self._slow:
+            self.free = free = free + self._switch
         # What comes next is a matmul as a rule: it is taken when its turn is near, not before.
-        interval = self._turn(now)
+        interval = free - self._head - late - now
         if interval < self._exposed:
             interval = self._exposed
-        if read and now < self._entry and interval < self._behind:
+        if read and now < entry and interval < self._behind:
             interval = self._behind
         return interval, ready - now
 
     def multiply(self, work: int, now: int, queues_next: bool) -> tuple[int, int]:
         """Return interval and latency of a matmul that issues: `work` at full clock; `queues_next`: another follows."""
-        if now >= self._slot_end and self.throttle:
+        if now >= self._due_ps:
             self._pass_windows(now)
-        full = work
+        self._seen_ps = now
+        full, late, head, free = work, 0, self._head, self.free
         if self._slow:
-            work = round(work * self._factor)
-        entry = now + self._head
+            work, late = round(work * self._factor), self._late
+        entry = now + head
         if entry < self._weights:
             entry = self._weights
-        if entry < self._free:
-            entry = self._free
+        if entry < free:
+            entry = free
         self._entry = entry
-        self._free = free = entry + work
+        self.free = free = entry + work
         if work and self.throttle:
             self._enters.append((entry, free, full))
         if queues_next:
-            interval, least = self._turn(now), self._least
+            interval, least = free - head - late - now, self._least
         else:
             # The load behind is taken when it can do something: when the memory is about to be free for its weights, or
             # the data of this matmul about to enter.
-            late = self._late if self._slow else 0
-            turn = self._read - self._ahead if self._read > now else entry - self._head - late
-            interval, least = turn - now, self._exposed
-        return max(least, interval), free + self._tail - now
-
-    def is_busy_until(self, time_ps: int) -> bool:
-        """Return whether matmuls that were issued still enter at a time."""
-        return self._free >= time_ps
-
-    def _turn(self, now: int) -> int:
-        """Return how long from now on a matmul is not taken because others are in front of it."""
-        return self._free - self._head - (self._late if self._slow else 0) - now
+            interval, least = self._read - self._ahead if self._read > now else entry - head - late, self._exposed
+            interval -= now
+        if interval < least:
+            interval = least
+        return interval, free + self._tail - now
 
     def _pass_windows(self, now: int) -> None:
-        """Let the windows that have ended decide the clock: it is fast where more than half of them had enough use."""
-        enters, used, enough = self._enters, self._used, self._enough
-        end, slot, needed, total = self._slot_end, self._slot, self._needed, sum(used)
+        """Let the windows that have ended decide the clock: it is fast where more than half of them had enough use.
+
+        Nobody asks before so many have ended that it may change.
+        """
+        if self._seen_ps >= self._slot_end and now >= self._slot_end + 2 * _PHASES * self._slot:
+            self._count_windows(self._seen_ps)  # from then on the array was idle
+        self._count_windows(now)
+        self._set_clock()
+
+    def _set_clock(self) -> None:
+        """Set the clock, and when the next windows may change it: each of them has enough use where others had not."""
+        enough = self._enough.bit_count()
+        self._slow = enough <= _MOST
+        self._due_ps = self._slot_end + self._slot * (_MOST - enough if self._slow else enough - _MOST - 1)
+
+    def _count_windows(self, now: int) -> None:
+        """Count what was used in the windows that have ended."""
+        enters, used, enough, total = self._enters, self._used, self._enough, self._total
+        end, slot, needed = self._slot_end, self._slot, self._needed
+        gone = entered = 0
+        enters.append(_NOTHING)
+        start, through, full = enters[0]
         while end <= now:
-            if not enters:
+            if start == _NEVER:
                 if now >= end + 2 * _PHASES * slot:
                     # Two windows without use leave nothing of what was before.
-                    used[:], enough[:] = [0] * _PHASES, [False] * _PHASES
+                    used, gone, enough, total = [0] * _PHASES, 0, 0, 0
                     end = now + slot
                     break
-                slots = 1 + (now - end) // slot
-                if total or True in enough:
-                    slots = min(slots, _PHASES)
-                    for gone in used[:slots]:
-                        total -= gone
-                        enough.append(total >= needed)
-                    used += [0] * slots
-                    del used[:slots], enough[:slots]
-                end += slots * slot
-                continue
-            entered = 0
-            while enters and (first := enters[0])[0] < end:
-                start, through, full = first
-                here = full if through <= end else full * (end - start) // (through - start)
-                entered += here
-                if through > end:
-                    enters[0] = end, through, full - here
+                if not total and not enough:
+                    end += (1 + (now - end) // slot) * slot
                     break
-                del enters[0]
-            total += entered - used[0]
-            del used[0], enough[0]
-            used.append(entered)
-            enough.append(total >= needed)
+            here = 0
+            while start < end:
+                if through > end:
+                    part = full * (end - start) // (through - start)
+                    here += part
+                    start, full = end, full - part
+                    break
+                here += full
+                entered += 1
+                start, through, full = enters[entered]
+            total += here - used[gone]
+            used.append(here)
+            gone += 1
+            enough = enough << 1 & _ALL | (total >= needed)
             end += slot
-        self._slot_end = end
-        self._slow = 2 * enough.count(True) <= _PHASES
+        enters[entered] = start, through, full
+        enters.pop()
+        del enters[:entered], used[:gone]
+        self._used, self._enough, self._total, self._slot_end = used, enough, total, end
 
     def snapshot(self) -> TensorArrayState:
         """Return the state as a value, for `restore`."""
+        if self.throttle and self._seen_ps >= self._slot_end:
+            self._count_windows(self._seen_ps)
+            self._set_clock()
         return TensorArrayState(
             self._weights,
             self._entry,
-            self._free,
+            self.free,
             self._read,
             self._slot_end,
             self._slow,
             tuple(self._enters),
             tuple(self._used),
-            tuple(self._enough),
+            tuple([bool(self._enough >> number & 1) for number in reversed(range(_PHASES))]),
         )
 
     def restore(self, state: TensorArrayState) -> None:
         """Return to a state that `snapshot` gave."""
-        self._weights, self._entry, self._free, self._read, self._slot_end, self._slow, enters, used, enough = state
-        self._enters, self._used, self._enough = list(enters), list(used), list(enough)
+        self._weights, self._entry, self.free, self._read, self._slot_end, self._slow, enters, used, enough = state
+        self._enters, self._used = list(enters), list(used)
+        self._enough = sum([each << number for number, each in enumerate(reversed(enough))])
+        self._total, self._seen_ps = sum(used), -1
+        if self.throttle:
+            self._set_clock()
