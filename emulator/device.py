@@ -152,7 +152,7 @@ class Device:
         self._stepping = False
         self._ended = False
         self._pending: deque[Event] = deque()
-        self._numbers = 0
+        self.numbers = 0
         sequence = count()
         self.order: Callable[[], int] = sequence.__next__
         self.jitter: Callable[[int], int] | None = None
@@ -207,7 +207,7 @@ class Device:
     def progress(self) -> Progress:
         """Return where the device stands in time."""
         return Progress(self.now_ps, self.steps, tuple(self.heap), self._ended, self.fault, self.hang, self.checking,
-                        self.warnings, self.drawn, self._alarm_ps, self._numbers, self.joint,
+                        self.warnings, self.drawn, self._alarm_ps, self.numbers, self.joint,
                         self._loops)  # fmt: skip
 
     def restore_progress(self, progress: Progress) -> None:
@@ -223,7 +223,7 @@ class Device:
             self.warnings,
             self.drawn,
             self._alarm_ps,
-            self._numbers,
+            self.numbers,
             self.joint,
             self._loops,
         ) = progress
@@ -524,8 +524,8 @@ class Device:
 
     def next_number(self) -> int:
         """Return the number of the next event."""
-        number = self._numbers
-        self._numbers = number + 1
+        number = self.numbers
+        self.numbers = number + 1
         return number
 
     def emit(self, event: Event) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from emulator.dma.queues import DmaQueue
 from emulator.dma.transfer import Transfer
@@ -60,6 +61,7 @@ class LoadedCore:
     """What one physical core runs: words per engine, names of activation functions by id, variables.
 
     `tables` has the functions that are to be computed by the file's tables, by id; none unless the device asks for it.
+    `found` is room for what checks know of the program that it is the first core of.
     """
 
     index: int
@@ -70,6 +72,7 @@ class LoadedCore:
     placement: Placement
     queues: dict[str, DmaQueue]
     tables: Mapping[int, tuple[ActivationFunction, ActivationSet]] = field(default_factory=dict)
+    found: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def source_of(self, engine: str, pc: int) -> SourceLocation | None:
         """Return the source line of the instruction at a compiler pc, or None where nothing is known."""

@@ -11,8 +11,8 @@ from typing import Any
 
 __all__ = ["COMPARED", "CROWDED", "ENDED", "EXECUTED", "ISSUED", "MOVED", "Notes"]
 
-ISSUED = 0  # engine, loaded word, time, the word as it is bound
-EXECUTED = 1  # engine, loaded word, action, when it issued, time, changes (None where it faulted)
+ISSUED = 0  # engine, loaded word, the word as it is bound, time
+EXECUTED = 1  # engine, loaded word, that as it is bound, when it issued, time, changes (None where it faulted)
 MOVED = 2  # a transfer, time, changes (None where it faulted), regions
 CROWDED = 3  # a transfer that finds rings full, descriptors in a ring, transfers under way on its queue
 ENDED = 4  # the event of the fault or hang that ended the run

@@ -238,7 +238,7 @@ class Sequencer:
             heappush(heap, (done, order(), self._complete))
             if device.watched:
                 if device.notes is not None:
-                    device.notes.append((ISSUED, self, loaded, now, bound))
+                    device.notes.append((ISSUED, self, loaded, bound, now))
                 for hook in device.hooks.issue:
                     hook(self, loaded, now)
             if position >= count or action.serial:
@@ -367,7 +367,8 @@ class Sequencer:
                     self._warn(loaded, action)
                     break
             if device.watched:
-                number = device.next_number()
+                number = device.numbers
+                device.numbers = number + 1
                 if device.makes_events:
                     event = self._event(number, loaded, action, issued, now)
                     for hook in device.hooks.effect:
@@ -397,7 +398,7 @@ class Sequencer:
         except (FaultError, FormatError, UnsupportedError) as error:
             device.changes.clear()
             if device.notes is not None:
-                device.notes.append((EXECUTED, self, loaded, action, issued, now, None))
+                device.notes.append((EXECUTED, self, loaded, bound, issued, now, None))
             device.fail(error, self.place(loaded))
             return
         finally:
@@ -411,10 +412,12 @@ class Sequencer:
                 self._draining = False
                 heappush(device.heap, (now, device.order(), self._issue))
         if number >= 0:
-            changes = (*consumed, *device.changes)
-            device.changes.clear()
+            changes = consumed
+            if device.changes:
+                changes = (*consumed, *device.changes)
+                device.changes.clear()
             if device.notes is not None:
-                device.notes.append((EXECUTED, self, loaded, action, issued, now, changes))
+                device.notes.append((EXECUTED, self, loaded, bound, issued, now, changes))
                 if action.serial:
                     compared = tuple([self.registers[each] for each in loaded.word.compared])
                     device.notes.append((COMPARED, self, loaded, compared))

@@ -22,12 +22,11 @@ from emulator.checks.clocks import Clocks
 from emulator.checks.finding import Finding
 from emulator.checks.initcheck import Initcheck
 from emulator.checks.inside import Clash, duplicates
-from emulator.checks.kept import classes_of, kept_of
+from emulator.checks.kept import kept_of, traits_of
 from emulator.checks.orderly import Order, order_of
 from emulator.checks.racecheck import Racecheck
 from emulator.checks.registry import ASKED, TOOLS, make_checks, tools_of
 from emulator.checks.stores import Stores
-from emulator.checks.synccheck import Synccheck
 from emulator.device import Device
 from emulator.dma.transfer import Part, Transfer
 from emulator.notes import COMPARED, CROWDED, EXECUTED, ISSUED, MOVED, Notes
@@ -37,6 +36,9 @@ from formats.named_tuple import NamedTuple
 __all__ = ["Again"]
 
 _MOST_NOTES = 1 << 19  # of a run, a hundred megabytes; one that has more is watched from there on
+_NOTES_OF_A_WORD = 4  # its issue, its completion, its transfer, that rings were full
+_ANY_NUMBER = 1 << 62
+_STORING = frozenset([isa.Write, isa.TensorStore])  # classes whose words may store to device memory
 _MOST = 1 << 16  # steps of a way that is kept, some three for each word
 _AFTERWARDS = frozenset(TOOLS).difference(ASKED)  # nancheck looks at data; lint is behind no other run
 
@@ -91,21 +93,22 @@ class Again:
             if len(device.cores) > 1:
                 self._stores = Stores(device)
                 self._notes.before = self._stores.keep
-            self._notes.behind = self._moved
+            if steering.scatters or steering.most_notes > _MOST_NOTES:
+                self._notes.behind = self._moved
         if steering.branches:
             self._begin()  # which words of it run is open: all are looked at as they stand
 
     def _begin(self, order: Order | None = None) -> None:
         """Make the checks; where all is in order, there is nothing that racecheck would have to look at."""
-        self._checks = make_checks(self._tools)
+        tools = self._tools
+        if order is not None and order.rest is None:
+            tools = tuple([tool for tool in tools if tool != Racecheck.name])
+        self._checks = make_checks(tools)
         if self._initcheck is not None:  # it watches already
             self._checks = [self._initcheck if isinstance(each, Initcheck) else each for each in self._checks]
-        if order is not None:
-            if order.needs is not None:
-                foreseen = order.needs, ()
-                kept_of(self._device, "needs", lambda: foreseen)
-            if order.rest is None:
-                self._checks = [check for check in self._checks if not isinstance(check, Racecheck)]
+        if order is not None and order.needs is not None:
+            foreseen = order.needs, ()
+            kept_of(self._device, "needs", lambda: foreseen)
         for check in self._checks:
             if isinstance(check, Clocks) and order is not None and order.rest is None:
                 check.look_at(self._device)
@@ -175,9 +178,11 @@ class Again:
         for check in self._checks:
             if check is self._initcheck:
                 continue  # it has watched
-            if order is None or isinstance(check, Initcheck | Synccheck):
+            if order is None:
                 if hasattr(check, "follow"):
                     check.follow(notes)
+            elif isinstance(check, Initcheck):
+                check.follow(notes, over=True)
             elif isinstance(check, Clocks):
                 check.last_signals = order.last_signals
                 if rest is not None:
@@ -238,21 +243,29 @@ class Again:
 
 
 class _Steering(NamedTuple):
-    """What data decide in a program: which words come next, anything at all, what only a look as it comes can tell."""
+    """What data decide in a program: which words come next, anything at all, what only a look as it comes can tell.
+
+    `scatters`: whether what transfers do to themselves shows when they are over; `most_notes` are those of a run.
+    """
 
     branches: bool
     by_data: bool
     at_once: bool
+    scatters: bool
+    most_notes: int
 
 
 def _steering(device: Device) -> _Steering:
-    classes = classes_of(device)
+    traits = traits_of(device)
     # What two cores store is compared, and words that store beside transfers keep nothing.
-    beside = len(device.cores) > 1 and _writes_memory(device)
+    beside = len(device.cores) > 1 and not _STORING.isdisjoint(traits.classes) and _writes_memory(device)
+    words = sum([engine.count for core in device.cores for engine in core.engines.values()])
     return _Steering(
-        any(cls.BRANCHES for cls in classes),
-        any(cls.BRANCHES or cls.DECIDES or cls.REGISTERS for cls in classes),
-        isa.Collective in classes or beside,  # other ranks decide what that brings
+        traits.branches,
+        traits.by_data,
+        isa.Collective in traits.classes or beside,  # other ranks decide what that brings
+        isa.DmaIndirect in traits.classes,
+        _ANY_NUMBER if traits.branches else _NOTES_OF_A_WORD * words,
     )
 
 
@@ -281,7 +294,7 @@ def _steps(notes: Notes) -> list[object]:
     for note in notes:
         what = note[0]
         if what == ISSUED:
-            _, engine, loaded, now, _ = note
+            _, engine, loaded, _, now = note
             steps.append((engine.core.index, engine.name, loaded.pc, now))
         elif what == EXECUTED:
             _, engine, loaded, _, _, now, changes = note

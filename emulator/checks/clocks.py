@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from emulator.checks.history import Clock, History, Unit, join
-from emulator.checks.kept import kept_of
+from emulator.checks.kept import kept_of, traits_of
 from emulator.device import Device
 from emulator.diagnosis.index import index_of, signals_at
 from emulator.dma.transfer import Transfer
@@ -254,14 +254,14 @@ class Clocks:
         for self._told, note in enumerate(notes):
             what = note[0]
             if what == ISSUED:
-                _, engine, loaded, now, _ = note
+                _, engine, loaded, _, now = note
                 if coming:
                     coming[engine.core.index, engine.name].popleft()
                 issue(actors[engine], loaded, now)
             elif what == EXECUTED:
-                _, engine, _, action, _, now, changes = note
+                _, engine, _, bound, _, now, changes = note
                 if changes is not None:
-                    executed(actors[engine], now, changes, action)
+                    executed(actors[engine], now, changes, bound.action)
             elif what == MOVED:
                 _, transfer, now, changes, touches = note
                 if changes is not None:
@@ -420,10 +420,7 @@ class Clocks:
 
 def _barriers(device: Device) -> frozenset[tuple[int, int]]:
     """Return the semaphores of core barriers: they mean nothing by themselves, both halves are joined in `_meet`."""
-    if len(device.cores) == 1:
-        return frozenset()
-    kinds = {type(each.word) for core in device.cores for engine in core.engines.values() for each in engine.words}
-    if not any(kind.MEETS for kind in kinds):
+    if len(device.cores) == 1 or not traits_of(device).meets:
         return frozenset()
     return frozenset(
         (core, number)

@@ -6,6 +6,7 @@ Findings are told to a function of `Memcheck`: kind, place, message, hint, regio
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from formats.regions import Region
 
 __all__ = ["Groups", "Tables"]
 
+_made = tuple.__new__
 _NONE = -1
 _READS = 256  # of PSUM, the latest
 _FILLED = 16  # places in a group
@@ -103,12 +105,20 @@ class _Group:
     `filled` are the latest places, within it, that other words than products have written since.
     """
 
-    __slots__ = ("begun", "ended", "filled", "high", "low", "read", "region")
+    __slots__ = ("_begun", "ended", "filled", "high", "low", "read", "region")
 
-    def __init__(self, region: Region, begun: Event) -> None:
-        self.region, self.begun, self.ended, self.read = region, begun, False, False
+    def __init__(self, region: Region, begun: Event | Callable[[], Event]) -> None:
+        self.region, self._begun, self.ended, self.read = region, begun, False, False
         self.low, self.high = region.byte, region.byte + region.nbytes
         self.filled: deque[Region] = deque(maxlen=_FILLED)
+
+    @property
+    def begun(self) -> Event:
+        """Return the word that began it."""
+        begun = self._begun
+        if not isinstance(begun, Event):
+            begun = self._begun = begun()
+        return begun
 
     def holds(self, region: Region) -> bool:
         """Return whether bytes of a region are this group's still: what was filled anew begins without it."""
@@ -170,11 +180,16 @@ class Groups:
         )
         self._groups: list[list[_Group]] = [[] for _ in device.cores]
 
-    def is_plain(self, core: int, word: isa.Instruction, touches: Touches) -> bool:
-        """Return whether a word leaves groups alone: it touches nothing in PSUM, or is added to all of its group."""
+    def is_plain(
+        self, core: int, word: isa.Instruction, touches: Touches, begun: Callable[[], Event] | None = None
+    ) -> bool:
+        """Return whether a word leaves groups alone: it touches nothing in PSUM, or is added to all of its group.
+
+        Where `begun` makes its event, a product that begins a group away from all others is taken, too.
+        """
         groups = self._groups[core]
         if type(word) is isa.MatMul:
-            return bool(groups) and self._goes_on(groups, word, touches)
+            return self._goes_on(groups, word, touches, begun)
         if groups:
             for place in touches.read_places:
                 if place[0] == "PSUM":
@@ -184,19 +199,32 @@ class Groups:
                     return False
         return True
 
-    def _goes_on(self, groups: list[_Group], word: isa.MatMul, touches: Touches) -> bool:
-        """Take a product that is added to all of the one group it meets, as most are; return whether it is one."""
+    def _goes_on(
+        self, groups: list[_Group], word: isa.MatMul, touches: Touches, begun: Callable[[], Event] | None
+    ) -> bool:
+        """Take a product that is added to all of the one group it meets, as most are; return whether it is one.
+
+        Or, where `begun` makes its event, one that begins a group and meets none.
+        """
         places = touches.write_places
-        if self._marked or not places or word.acc_flags & FIRST_OF_GROUP:
+        if self._marked or not places:
+            return False
+        first = word.acc_flags & FIRST_OF_GROUP
+        if first and begun is None:
             return False
         region = places[0]
         low, high = region[4], region[4] + region[5]
         mine = None
         for one in groups:
             if one.low < high and low < one.high:
-                if mine is not None:
+                if first or mine is not None:
                     return False
                 mine = one
+        if first and begun is not None:
+            group = _Group(_made(Region, region), begun)
+            group.ended = True  # where nothing marks ends
+            groups.append(group)
+            return True
         if mine is None or mine.filled or mine.region != region:
             return False
         mine.ended, mine.read = True, False  # where nothing marks ends

@@ -12,11 +12,11 @@ from emulator.access import Operand, plan_of
 from emulator.action import Action
 from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
-from emulator.checks.kept import classes_of
+from emulator.checks.kept import ACCUMULATING, traits_of
 from emulator.checks.origins import MOST, Origin, Origins, numbers_in
 from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes, unwritten_in
-from emulator.checks.registers import ACCUMULATING, Registers
+from emulator.checks.registers import Registers
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.regions import side_regions
@@ -29,12 +29,8 @@ from formats.regions import Region
 __all__ = ["Initcheck"]
 
 _NOTES = 50
+_LATER = frozenset([isa.LoadWeights, isa.DmaIndirect])  # what they leave is for words behind them to tell of
 _WRITE_FIRST = "write the tile before this word, or leave out of the access what is not written"
-
-
-def _follows(cls: type[isa.Instruction]) -> bool:
-    """Return whether words of a class are followed where all that they read was written."""
-    return cls is isa.LoadWeights or cls is isa.DmaIndirect or bool(cls.REGISTERS) or cls.STATE in ACCUMULATING
 
 
 class Initcheck:
@@ -63,24 +59,29 @@ class Initcheck:
         model = device.model
         self._results = {} if model is None else {model.tensors[t.name].address: t.name for t in model.outputs}
 
-    def follow(self, notes: Notes) -> None:
-        """Take all that happened in a run, or in one so far, in which everything that was read had been written."""
+    def follow(self, notes: Notes, over: bool = False) -> None:
+        """Take all that happened in a run, or in one so far, in which everything that was read had been written.
+
+        One that is `over` needs nothing that only a word behind it would ask for.
+        """
         self._followed = notes
-        if not any(map(_follows, classes_of(self.device))):
+        traits = traits_of(self.device)
+        followed = traits.loads if over else traits.loads | _LATER.intersection(traits.classes)
+        if not followed:
             return
         for number, note in enumerate(notes):
             if note[0] == MOVED and self._asked:
                 waiting = self._asked.get((note[1].core, note[1].engine, note[1].pc))
                 if waiting:
                     waiting.popleft()
-            if note[0] != EXECUTED:
+            if note[0] != EXECUTED or type(note[2].word) not in followed:
                 continue
-            _, engine, loaded, action, issued, now, changes = note
-            word, core = loaded.word, engine.core.index
+            _, engine, loaded, bound, issued, now, changes = note
+            word, core, action = loaded.word, engine.core.index, bound.action
             cls = type(word)
             if cls is isa.LoadWeights:
                 self._flows[core].load(word, None)
-            elif cls.REGISTERS or cls is isa.DmaIndirect or cls.STATE in ACCUMULATING:
+            else:
                 kind = "barrier" if action.barrier else "instruction"
                 event = Event(number, now, issued, core, engine.name, loaded.pc, word, kind, changes or (), action)
                 if kind == "barrier":

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 from emulator.device import Device
-from emulator.loaded import LoadedCore, LoadedModel
-from formats.isa import Instruction
+from emulator.loaded import LoadedModel
+from formats.isa import Instruction, MatMul
+from formats.isa.behaviour import EngineState
 from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 
-__all__ = ["classes_of", "kept_of"]
+__all__ = ["ACCUMULATING", "Traits", "kept_of", "traits_of"]
 
+ACCUMULATING = (EngineState.OPTIONAL, EngineState.ACCUMULATORS)  # of the words that have to do with accumulators
 _PLACES = 4  # in which a file was loaded: chips, addresses
 Found = TypeVar("Found")
 
@@ -22,13 +24,11 @@ class _Loaded(NamedTuple):
     """A program as it was loaded: on which chip, at which addresses, the bytes of its words; and what was found."""
 
     condition: tuple[Any, ...]
-    words: tuple[tuple[bytes, ...], ...]
+    words: list[list[bytes]]
     found: dict[str, Any]
 
 
 _FILES: WeakKeyDictionary[Neff, list[_Loaded]] = WeakKeyDictionary()
-# By device, for the program that it has: the first core of that, which nothing here may keep alive.
-_DEVICES: WeakKeyDictionary[Device, tuple[ReferenceType[LoadedCore], dict[str, Any]]] = WeakKeyDictionary()
 
 
 def kept_of(device: Device, name: str, find: Callable[[], Found]) -> Found:
@@ -38,26 +38,54 @@ def kept_of(device: Device, name: str, find: Callable[[], Found]) -> Found:
     """
     if device.model is None:
         return find()
-    program = device.model.cores[0]
-    known = _DEVICES.get(device)
-    if known is None or known[0]() is not program:
-        known = _DEVICES[device] = ref(program), _found_of(device, device.model)
-    found = known[1]
-    if name not in found:
-        found[name] = find()
-    result: Found = found[name]
+    room = device.model.cores[0].found
+    if not room:
+        room.append(_found_of(device, device.model))
+    found = room[0]
+    if name in found:
+        result: Found = found[name]
+    else:
+        result = found[name] = find()
     return result
 
 
-def classes_of(device: Device) -> frozenset[type[Instruction]]:
-    """Return the classes of the words of a program."""
-    return kept_of(
-        device,
-        "classes",
-        lambda: frozenset(
-            [type(each.word) for core in device.cores for engine in core.engines.values() for each in engine.words]
-        ),
-    )
+class Traits(NamedTuple):
+    """What the words of a program may do at all.
+
+    `branches`: go elsewhere; `by_data`: go by data in any way; `meets`: wait for the other core; `multiplies`: add to
+    groups in PSUM; `loads`: have to do with registers or accumulators, so many classes.
+    """
+
+    classes: frozenset[type[Instruction]]
+    branches: bool
+    by_data: bool
+    meets: bool
+    multiplies: bool
+    loads: frozenset[type[Instruction]]
+
+
+def traits_of(device: Device) -> Traits:
+    """Return what the words of a program may do."""
+    return kept_of(device, "traits", lambda: _traits(device))
+
+
+def _traits(device: Device) -> Traits:
+    streams = [engine.words for core in device.cores for engine in core.engines.values()]
+    classes = frozenset([each.word.__class__ for words in streams for each in words])
+    branches = by_data = meets = multiplies = False
+    loads = []
+    for cls in classes:
+        if cls.BRANCHES:
+            branches = True
+        if cls.MEETS:
+            meets = True
+        if cls.REGISTERS or cls.STATE in ACCUMULATING:
+            loads.append(cls)
+        if cls.DECIDES or cls.REGISTERS:
+            by_data = True
+        if issubclass(cls, MatMul):
+            multiplies = True
+    return Traits(classes, branches, branches or by_data, meets, multiplies, frozenset(loads))
 
 
 def _found_of(device: Device, model: LoadedModel) -> dict[str, Any]:
@@ -65,9 +93,7 @@ def _found_of(device: Device, model: LoadedModel) -> dict[str, Any]:
     queues = [(queue.core, queue.name, queue.engine, queue.num_queues, queue.kind) for queue in device.queues]
     condition = (device.target.name, len(device.cores), device.act, places, queues)
     # Loading puts addresses into words, and a test or a person may change them.
-    words = tuple(
-        [tuple([each.word.raw for each in engine.words]) for core in device.cores for engine in core.engines.values()]
-    )
+    words = [[each.word.raw for each in engine.words] for core in device.cores for engine in core.engines.values()]
     known = _FILES.setdefault(model.neff, [])
     for one in known:
         if one.condition == condition and one.words == words:

@@ -8,19 +8,24 @@ queue: so many of its words, or transfers, are over.  Whatever is not so is for 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
+from emulator.bound_words import BoundWord
 from emulator.checks.clocks import Key
 from emulator.checks.history import Clock
-from emulator.checks.kept import classes_of
+from emulator.checks.kept import traits_of
 from emulator.checks.touched import Use
 from emulator.device import Device
 from emulator.events import SemaphoreChange
-from emulator.notes import ISSUED, MOVED, Notes
+from emulator.loaded import LoadedWord
+from emulator.notes import ISSUED, Notes
 from formats.isa import Awaited, Instruction, WaitMode
 from formats.isa.signals import BARRIER, Raise, Slot
 
-__all__ = ["Knowledge", "Raises", "UnknownError", "joined", "set_by", "taught"]
+__all__ = ["Knowledge", "Raises", "UnknownError", "joined", "set_by"]
 
 _GE, _GT, _EVENT = int(WaitMode.SEM_GE), int(WaitMode.SEM_GT), int(WaitMode.EVENT_SET)
 
@@ -30,68 +35,97 @@ class UnknownError(Exception):
 
 
 class Raises:
-    """The units that raised a semaphore, all of one actor, and the values that it took, the initial one first.
+    """The units that raised a semaphore, all of one actor, and the values that it took.
 
-    `step` is by how much each did; `writer` is who wrote the initial value, and `waits` are the last waits of each
-    actor for it, where the program has loops.
+    The initial value is the first, and the first unit is who wrote that, None where nobody did. `step` is by how much
+    each raised it; `need` is the largest value that was awaited since somebody did, and `waits` are the last waits of
+    each actor for it, where the program has loops.
     """
 
-    __slots__ = ("actor", "key", "step", "units", "values", "waits", "writer")
+    __slots__ = ("actor", "key", "need", "step", "units", "values", "waits")
 
     def __init__(self, key: Key, actor: int, value: int, step: int) -> None:
         self.key, self.actor, self.step = key, actor, step
-        self.values = [value]
-        self.units: list[Use] = []
-        self.writer: Use | None = None
+        self.values, self.need = [value], -1
+        self.units: list[Use | None] = [None]
         self.waits: dict[int, int] = {}
 
 
 class Knowledge:
     """What engines and queues know; those that do anything have numbers, since short clocks take less time.
 
-    `actors` are these numbers, `places` those that `Clocks` gives them among `everyone`; engines, so many, stand in
-    front. `known` is what each knows, `count` how many words it issued, or transfers it ended. `raises` are semaphores
-    by core and number, `needs` the largest values that are awaited. `loops` tells that words may come again, `barriers`
-    are semaphores that mean nothing by themselves, and `events` who set each.
+    `actors` are these numbers, `whose` has them with core and name of each engine, `places` those that `Clocks` gives
+    them among `everyone`; engines, so many, stand in front. `known` is what each knows, `count` how many words it
+    began, or transfers it ended. `raises` are semaphores by core and number. `loops` tells that words may come again,
+    `barriers` are semaphores that mean nothing by themselves, and `events` who set each.
     """
 
     def __init__(self, device: Device, notes: Notes) -> None:
         self.actors: dict[Any, int] = {}
+        self.whose: dict[Any, tuple[int, int, str]] = {}
         self.places: list[int] = []
-        moved = {(note[1].core, note[1].queue) for note in notes if note[0] == MOVED}
         everyone = [engine for core in device.cores for engine in core.engines.values()]
         for place, engine in enumerate(everyone):
             if engine.count:
-                self.actors[engine] = len(self.places)
+                self.actors[engine] = actor = len(self.places)
+                self.whose[engine] = actor, engine.core.index, engine.name
                 self.places.append(place)
         self.engines = len(self.places)
         for place, queue in enumerate(device.queues, len(everyone)):
-            if (queue.core, queue.name) in moved:
+            if queue.completed:
                 self.actors[queue.core, queue.name] = len(self.places)
                 self.places.append(place)
         self.everyone = len(everyone) + len(device.queues)
         nothing = [0] * len(self.places)
         self.known, self.count = [nothing] * len(nothing), nothing.copy()
         self.raises: list[dict[int, Raises]] = [{} for _ in device.cores]
-        self.needs: list[dict[int, int]] = [{} for _ in device.cores]
-        self.asked: list[tuple[int, int, int]] = []  # of semaphores that nothing had raised: core, number, value
+        # Waits that no history has as its `need`: core, number, mode, value.
+        self.asked: list[tuple[int, int, int, int]] = []
         self.is_suspect = False  # whether a wait may ask for a part of what a transfer raises
-        self.loops = any(cls.BRANCHES for cls in classes_of(device))
+        traits = traits_of(device)
+        self.loops = traits.branches
         self.events: dict[tuple[int, int], Use] = {}
-        self._signalled: list[dict[Key, int]] = [{} for _ in self.places]  # the last ones, in a program with loops
+        # The last ones, in a program with loops.
+        self._signalled: list[dict[Key, int]] = [{} for _ in self.places] if self.loops else []
         # Of core barriers, by core and semaphore: who comes to each, and what those knew who did.
         self.barriers: set[tuple[int, int]] = set()
         self._meeting: dict[tuple[int, int], list[tuple[Any, Any]]] = {}
         self._met: dict[tuple[int, int], list[list[int]]] = {}
         self._meets: dict[tuple[int, int], int] = {}
-        if len(device.cores) > 1 and any(cls.MEETS for cls in classes_of(device)):
+        if len(device.cores) > 1 and traits.meets:
             for note in notes:
-                if note[0] == ISSUED and note[4].action.barrier:
+                if note[0] == ISSUED and note[3].action.barrier:
                     for awaited in note[2].word.waits:
                         if awaited.by == BARRIER:
                             index = awaited.index
                             self._meeting.setdefault((note[1].core.index, index), []).append((note[1], note[2]))
                             self.barriers |= {(core, index) for core in range(len(device.cores))}
+
+    def begun(self, actor: int, core: int, loaded: LoadedWord, bound: BoundWord) -> list[int]:
+        """Return what an engine knows when a word, which `count` has already, has waited for all that it does."""
+        mode, action, knew = bound.mode, bound.action, self.known[actor]
+        if action.barrier:
+            self.meet(actor, core, loaded.word.waits)
+            knew = self.known[actor]
+        elif mode == _GE:  # nearly all
+            need, history = bound.need, self.raises[core].get(bound.index)
+            if history is None:
+                self.asked.append((core, bound.index, mode, need))
+            else:
+                if need > history.need:
+                    history.need = need
+                if history.step > 1 and need % history.step:
+                    self.is_suspect = True
+                if self.loops:
+                    history.waits[actor] = self.count[actor]
+                knew = taught(knew, history, need)
+        elif mode:
+            knew = self.learn(actor, knew, core, mode, bound.index, bound.need)
+        if action.waits:
+            for _, index, mode, need, _ in action.waits:
+                knew = self.learn(actor, knew, core, mode, index, need)
+        self.known[actor] = knew
+        return knew
 
     def learn(self, actor: int, knew: list[int], core: int, mode: int, index: int, need: int) -> list[int]:
         """Return what an engine knows behind a wait."""
@@ -100,10 +134,7 @@ class Knowledge:
             return knew if unit is None or knew[unit[0]] >= unit[1] else joined(knew, unit)
         if mode not in (_GE, _GT):
             raise UnknownError
-        needs = self.needs[core]
-        needs[index] = max(need, needs.get(index, 0))
-        if mode == _GE:
-            self.asked.append((core, index, need))
+        self.asked.append((core, index, mode, need))
         history = self.raises[core].get(index)
         if history is None:
             return knew
@@ -128,16 +159,18 @@ class Knowledge:
             history = self.raises[core].get(index)
             if history is None:
                 history = self.raises[core][index] = Raises((core, "semaphore", index), -1, old, 0)
-            if history.writer is not None and not _knows(unit, history.writer):
+            writer = history.units[0]
+            if writer is not None and not _knows(unit, writer):
                 raise UnknownError
             if index in sets:
                 # All that came before has to be over, and those who waited for it to have gone on.
-                if history.units and not _knows(unit, history.units[-1]):
+                last = history.units[-1]
+                if last is not None and not _knows(unit, last):
                     raise UnknownError
-                if any(clock[by] < last and by != actor for by, last in history.waits.items()):
+                if any(clock[by] < turn and by != actor for by, turn in history.waits.items()):
                     raise UnknownError
-                history.writer, history.actor = unit, -1
-                history.values, history.units, history.waits = [new], [], {}
+                history.actor = -1
+                history.values, history.units, history.waits = [new], [unit], {}
             elif new <= old or history.actor not in (-1, actor):
                 raise UnknownError
             else:
@@ -178,6 +211,12 @@ class Knowledge:
         found[actor] = self.count[actor]
         return found
 
+    def host(self) -> list[int]:
+        """Return what is known to whoever has waited for all engines."""
+        nothing = [0] * len(self.places)
+        known = list(map(max, nothing, nothing, *self.known[: self.engines]))
+        return self.count[: self.engines] + known[self.engines :]
+
     def last_signals(self) -> list[dict[Key, int]]:
         """Return the last signal of each actor to each semaphore."""
         signals: list[dict[Key, int]] = [{} for _ in range(self.everyone)]
@@ -192,34 +231,35 @@ class Knowledge:
 
     def needed(self) -> dict[Key, int] | None:
         """Return the largest value that each semaphore is awaited with."""
-        for core, index, need in self.asked:
-            history = self.raises[core].get(index)
-            if history is not None and history.step > 1 and need % history.step:
-                return None
         if self.is_suspect:
             return None
-        return {
-            (core, "semaphore", index): need for core, needs in enumerate(self.needs) for index, need in needs.items()
-        }
+        found: dict[Key, int] = {}
+        for raises in self.raises:
+            found |= {each.key: each.need for each in raises.values() if each.need >= 0}
+        for core, index, mode, need in self.asked:
+            history, key = self.raises[core].get(index), (core, "semaphore", index)
+            if mode == _GE and history is not None and history.step > 1 and need % history.step:
+                return None
+            found[key] = max(need, found.get(key, 0))
+        return found
 
     def spread(self, clock: list[int]) -> Clock:
         """Return a clock of all engines and queues, as `Clocks` has them."""
-        found = [0] * self.everyone
-        for place, value in zip(self.places, clock, strict=True):
-            found[place] = value
-        return tuple(found)
+        return self._spread((*clock, 0))
+
+    @cached_property
+    def _spread(self) -> Callable[[tuple[int, ...]], Clock]:
+        """Return what puts numbers where they belong, the last one, which is 0, wherever nothing was done."""
+        number_of = {place: number for number, place in enumerate(self.places)}
+        return itemgetter(*[number_of.get(place, len(self.places)) for place in range(self.everyone)])
 
 
 def taught(knew: list[int], history: Raises, need: int) -> list[int]:
     """Return what an actor knows once a semaphore has come to a value."""
-    place = bisect_left(history.values, need)
-    units, unit = history.units, history.writer
+    place, units = bisect_left(history.values, need), history.units
     # Who knows of a unit knows all that it knew, and those before it.
-    if place and units:
-        unit = units[place - 1] if place <= len(units) else units[-1]
-    elif unit is None:
-        return knew
-    return knew if knew[unit[0]] >= unit[1] else joined(knew, unit)
+    unit = units[place] if place < len(units) else units[-1]
+    return knew if unit is None or knew[unit[0]] >= unit[1] else joined(knew, unit)
 
 
 def joined(knew: list[int], unit: Use) -> list[int]:

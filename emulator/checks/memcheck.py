@@ -8,7 +8,7 @@ from typing import Any
 from emulator.access import plan_of
 from emulator.checks.engine_state import Groups, Tables
 from emulator.checks.finding import Finding, Site
-from emulator.checks.kept import kept_of
+from emulator.checks.kept import kept_of, traits_of
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, site_of
 from emulator.checks.tiles import Tiles
@@ -83,6 +83,10 @@ class Memcheck:
         found = []
         # What ran was resolved, bound and found to be in its place.
         has_run, generation = _have_all_run(self.device), self.device.target.generation
+        streams = [engine.words for core in self.device.cores for engine in core.engines.values()]
+        sound = isa.are_all_sound([loaded.word for words in streams for loaded in words], generation)
+        if has_run and sound:
+            return []
         for core in self.device.cores:
             for name, engine in core.engines.items():
                 if has_run and isa.are_all_sound([loaded.word for loaded in engine.words], generation):
@@ -93,7 +97,7 @@ class Memcheck:
                     key = word.body
                     faults = known.get(key)
                     if faults is None:
-                        faults = known[key] = self._word(core, name, loaded, has_run)
+                        faults = known[key] = self._word(core, name, loaded, has_run, sound)
                     # Where an indirect transfer goes is known when it starts; out of bounds is a fault then.
                     if (
                         not has_run
@@ -132,8 +136,11 @@ class Memcheck:
                     )
                 )
 
-    def _word(self, core: Core, engine: str, loaded: LoadedWord, has_run: bool) -> tuple[Fault, ...]:
-        """Return what is wrong with the operands of a word; of one that has run, which rules it breaks."""
+    def _word(self, core: Core, engine: str, loaded: LoadedWord, has_run: bool, sound: bool) -> tuple[Fault, ...]:
+        """Return what is wrong with the operands of a word; of one that has run, which rules it breaks.
+
+        One that is `sound` breaks none.
+        """
         word, found = loaded.word, []
         cls = type(word)
         if cls is isa.Unknown or engine not in cls.ENGINES:
@@ -148,7 +155,7 @@ class Memcheck:
                     continue  # the run says so, if it gets there
         named = {fault.operand for fault in found}
         generation = self.device.target.generation
-        for problem in () if isa.are_operands_sound(word, generation) else isa.check(word, generation):
+        for problem in () if sound or isa.are_operands_sound(word, generation) else isa.check(word, generation):
             # Scales of MX tiles are packed four partitions apart by design (NKI documentation on MX layouts).
             packed = problem.field.endswith("scale") and "partitions start" in problem.message
             if problem.field not in named and problem.field in cls.OPERANDS and not packed:
@@ -171,9 +178,10 @@ class Memcheck:
         for number, note in enumerate(notes):
             what = note[0]
             if what == EXECUTED:
-                _, engine, loaded, action, issued, now, changes = note
+                _, engine, loaded, bound, issued, now, changes = note
                 if changes is None:
                     continue
+                action = bound.action
                 core, name, word, pc = engine.core.index, engine.name, loaded.word, loaded.pc
                 if (
                     (tiles is None or tiles.is_plain(core, name, name, pc, action))
@@ -302,12 +310,7 @@ def _falls_below(changes: tuple[SemaphoreChange, ...]) -> bool:
 
 def _have_all_run(device: Device) -> bool:
     """Return whether a program has come to its end, each of its words behind the one before it."""
-    return device.outcome == "finished" and not any(
-        cls.BRANCHES
-        for core in device.cores
-        for engine in core.engines.values()
-        for cls in {type(each.word) for each in engine.words}
-    )
+    return device.outcome == "finished" and not traits_of(device).branches
 
 
 def _region(fault: Fault, core: int) -> Region | None:

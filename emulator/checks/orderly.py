@@ -12,27 +12,28 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from emulator.checks.clocks import Key
 from emulator.checks.engine_state import Groups, Tables
 from emulator.checks.history import Clock, Unit
 from emulator.checks.inside import Clash, clash_of, is_simple
-from emulator.checks.knowledge import Knowledge, Raises, UnknownError, joined, set_by, taught
+from emulator.checks.kept import traits_of
+from emulator.checks.knowledge import Knowledge, Raises, UnknownError, joined, set_by
 from emulator.checks.place import Names
-from emulator.checks.tiles import NOWHERE, Tiles
+from emulator.checks.tiles import Tiles
 from emulator.checks.touched import Cell, Group, Touched, Use
 from emulator.device import Device
+from emulator.dma.regions import places_of
 from emulator.dma.ring_order import keeps_order
 from emulator.dma.transfer import Part, Transfer
 from emulator.events import Event, Places
-from emulator.notes import EXECUTED, ISSUED, MOVED, Notes
-from formats.isa import EventSemaphoreRangeClear, Instruction, WaitMode
+from emulator.notes import COMPARED, EXECUTED, ISSUED, MOVED, Notes
+from formats.isa import EventSemaphoreRangeClear, Instruction
 from formats.named_tuple import NamedTuple
 
 __all__ = ["Order", "Rest", "order_of"]
-
-_GE, _GT, _EVENT = int(WaitMode.SEM_GE), int(WaitMode.SEM_GT), int(WaitMode.EVENT_SET)
 
 
 class Rest(NamedTuple):
@@ -67,9 +68,7 @@ def order_of(device: Device, notes: Notes, doubles: Mapping[int, Sequence[Clash]
     if device.outcome != "finished":
         return None
     try:
-        touched = Touched(notes, device.arch.sbuf_bytes.whole)
-        touched.bring_together()
-        return _Look(device, notes, touched, doubles).order()
+        return _Look(device, notes, doubles).order()
     except (LookupError, UnknownError):
         return None
 
@@ -77,151 +76,146 @@ def order_of(device: Device, notes: Notes, doubles: Mapping[int, Sequence[Clash]
 class _Look:
     """One pass over the notes of a run; whatever is unusual raises `UnknownError`."""
 
-    def __init__(self, device: Device, notes: Notes, touched: Touched, doubles: Mapping[int, Sequence[Clash]]) -> None:
-        self._device, self._notes, self._touched, self._doubles = device, notes, touched, doubles
+    def __init__(self, device: Device, notes: Notes, doubles: Mapping[int, Sequence[Clash]]) -> None:
+        self._device, self._notes, self._doubles = device, notes, doubles
+        self._touched, self._width = Touched(), device.arch.sbuf_bytes.whole
         names = Names(device)
         self._tiles = Tiles(device, _odd, names) or None
         self._groups, self._tables = Groups(device, _odd, names), Tables(device, _odd)
+        self._multiplies = traits_of(device).multiplies
         self._knowledge = Knowledge(device, notes)
         self._moved: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last transfer looked at, by place
         self._suspects: list[Cell] = []
-        self._units: list[Use] = []  # of each note of something that is over
+        # What is over, the regions that it read and wrote, and its note.
+        self._units: list[tuple[Use, Places, Places, tuple[Any, ...]]] = []
 
     def order(self) -> Order:
         """Return what is left to know of the run."""
-        knowledge, of, units = self._knowledge, self._touched.of, self._units
+        knowledge, units, cells, width = self._knowledge, self._units, self._touched.cells, self._width
         actors, known, count, engines = knowledge.actors, knowledge.known, knowledge.count, knowledge.engines
-        raises, needs, barriers, loops = knowledge.raises, knowledge.needs, knowledge.barriers, knowledge.loops
+        raises, barriers, loops, begun = knowledge.raises, knowledge.barriers, knowledge.loops, knowledge.begun
         tiles, groups, tables = self._tiles, self._groups, self._tables
         flights: list[deque[Use]] = [deque() for _ in actors]
         sets: tuple[int, ...] = ()  # semaphores that a word gives a number, whatever they were
+        # What a wait tells does not depend on when it is met, but where semaphores are set back, or two cores meet.
+        early = loops or bool(barriers)
+        whose, usual, multiplies = knowledge.whose, Instruction.SYNC, self._multiplies
         for note in self._notes:
             what = note[0]
-            if what == ISSUED:
-                _, engine, loaded, _, bound = note
-                actor = actors[engine]
-                action, mode = bound.action, bound.mode
-                count[actor] = number = count[actor] + 1
-                if action.barrier:
-                    knowledge.meet(actor, engine.core.index, loaded.word.waits)
-                elif mode == _GE:
-                    core, index, need = engine.core.index, bound.index, bound.need
-                    if need > needs[core].get(index, 0):
-                        needs[core][index] = need
-                    history = raises[core].get(index)
-                    if history is None:
-                        knowledge.asked.append((core, index, need))
-                    else:
-                        if history.step > 1 and need % history.step:
-                            knowledge.is_suspect = True
-                        if loops:
-                            history.waits[actor] = number
-                        known[actor] = taught(known[actor], history, need)
-                elif mode:
-                    known[actor] = knowledge.learn(
-                        actor, known[actor], engine.core.index, mode, bound.index, bound.need
-                    )
-                if action.waits:
-                    for _, index, mode, need, _ in action.waits:
-                        known[actor] = knowledge.learn(actor, known[actor], engine.core.index, mode, index, need)
-                flights[actor].append((actor, number, known[actor], loaded, loaded))
-                continue
             if what == EXECUTED:
-                _, engine, loaded, touches, issued, now, changes = note
-                actor, core, owner, pc = actors[engine], engine.core.index, engine.name, loaded.pc
-                unit = flights[actor].popleft()
+                _, engine, loaded, bound, _, _, changes = note
+                actor, core, owner = whose[engine]
+                if early:
+                    unit = flights[actor].popleft()
+                    clock, number = unit[2], unit[1]
+                else:
+                    count[actor] = number = count[actor] + 1
+                    clock = known[actor] if not bound.mode and bound.usual else begun(actor, core, loaded, bound)
+                    unit = actor, number, clock, loaded, loaded
                 if loaded.transfer is not None:
                     flights[actors[core, loaded.queue]].append(unit)
-                reads, writes, is_psum = of[id(touches)]
-                word = loaded.word
-                if (is_psum and not groups.is_plain(core, word, touches)) or (
-                    owner == "Activation" and not tables.is_known(core, word)
-                ):
-                    event = Event(0, now, issued, core, owner, pc, word, "instruction", changes, touches)
-                    if owner == "Activation":
-                        tables.on_event(event)
-                    groups.on_event(event)
-                if changes and type(word).SYNC is not Instruction.SYNC:
-                    sets = set_by(word, touches)
-                elif changes and type(word) is EventSemaphoreRangeClear:
-                    raise UnknownError
+                pc, touches = loaded.pc, bound.action
+                read, written = touches.read_places, touches.write_places
+                if owner == "Activation" and not tables.is_known(core, loaded.word):
+                    tables.on_event(_event(note, core))
+                if changes:
+                    word = loaded.word
+                    if type(word).SYNC is not usual:
+                        sets = set_by(word, touches)
+                    elif type(word) is EventSemaphoreRangeClear:
+                        raise UnknownError
             elif what == MOVED:
-                _, transfer, _, changes, touches = note
-                request = transfer.request
+                _, transfer, _, changes, _ = note
+                request, engine = transfer.request, None
                 core, owner, pc = request.core, request.engine, request.pc
                 actor = actors[core, request.queue]
                 trigger = flights[actor].popleft()
-                known[actor] = joined(known[actor], trigger)
+                known[actor] = clock = joined(known[actor], trigger)
                 count[actor] = number = count[actor] + 1
-                unit = actor, number, known[actor], transfer, trigger[3]
-                reads, writes, _ = of[id(touches)]
+                unit = actor, number, clock, transfer, trigger[3]
+                read, written = places_of(transfer, width)
                 if self._moved or not is_simple(transfer):
                     self._look_inside(actor, transfer)
-            else:
+            elif what == ISSUED:
+                if early:
+                    _, engine, loaded, bound, _ = note
+                    actor, core, _ = whose[engine]
+                    count[actor] = number = count[actor] + 1
+                    flights[actor].append((actor, number, begun(actor, core, loaded, bound), loaded, loaded))
                 continue
-            units.append(unit)
+            elif what == COMPARED:
+                continue
+            else:
+                raise UnknownError
+            units.append((unit, read, written, note))
             if loops and changes:
                 knowledge.change(actor, unit, sets, changes)
-                changes, sets = (), ()
-            elif sets:
-                raise UnknownError
-            for index, old, new, its_core, kind in changes:
-                if barriers and (its_core, index) in barriers and kind == "semaphore":
-                    if new < 0:
-                        raise UnknownError
-                    continue
-                history = raises[its_core].get(index)
-                if history is None:
-                    history = raises[its_core][index] = Raises((its_core, "semaphore", index), actor, old, new - old)
-                if new <= old or history.actor != actor or kind != "semaphore":
+                sets = ()
+            elif changes:
+                if sets:
                     raise UnknownError
-                if new - old != history.step:
-                    knowledge.is_suspect = True
-                history.values.append(new)
-                history.units.append(unit)
-            clock, number = unit[2], unit[1]
-            for cell in reads:
-                if (
-                    cell.core == core
-                    and tiles is not None
-                    and not (cell.owner is owner and cell.since <= pc <= cell.until)
-                ):
+                for index, old, new, its_core, kind in changes:
+                    if barriers and (its_core, index) in barriers and kind == "semaphore":
+                        if new < 0:
+                            raise UnknownError
+                        continue
+                    history = raises[its_core].get(index)
+                    if history is None:
+                        history = Raises((its_core, "semaphore", index), actor, old, new - old)
+                        raises[its_core][index] = history
+                    if new <= old or history.actor != actor or kind != "semaphore":
+                        raise UnknownError
+                    if new - old != history.step:
+                        knowledge.is_suspect = True
+                    history.values.append(new)
+                    history.units.append(unit)
+            elif changes is None:
+                raise UnknownError
+            is_psum = False
+            for place in read:
+                cell = cells[place]
+                if cell.by is not engine:
+                    cell.by = engine if cell.by is cell else None
+                if cell.core == core and not (cell.owner is owner and cell.since <= pc <= cell.until):
                     _see_that_it_is_home(tiles, cell, owner, pc)
-                if cell.group is not None:
-                    self._meet_group(unit, cell, cell.group, False)
-                else:
-                    wrote = cell.write
-                    if wrote is not None and (clock[wrote[0]] < wrote[1] if wrote[0] != actor else actor >= engines):
-                        self._compare(unit, cell, False)
+                wrote = cell.write
+                if wrote is not None and (clock[wrote[0]] < wrote[1] if wrote[0] != actor else actor >= engines):
+                    self._compare(unit, cell, False)
                 before = cell.reads
                 if before and before[-1][0] == actor < engines:
                     before[-1] = unit
                 else:
                     before.append(unit)
-            for cell in writes:
-                if (
-                    cell.core == core
-                    and tiles is not None
-                    and not (cell.owner is owner and cell.since <= pc <= cell.until)
-                ):
+                if multiplies and cell.region[0] == "PSUM":
+                    is_psum = True
+            for place in written:
+                cell = cells[place]
+                if cell.by is not engine:
+                    cell.by = engine if cell.by is cell else None
+                if cell.core == core and not (cell.owner is owner and cell.since <= pc <= cell.until):
                     _see_that_it_is_home(tiles, cell, owner, pc)
-                if cell.group is not None:
-                    self._meet_group(unit, cell, cell.group, True)
-                else:
-                    wrote = cell.write
-                    if wrote is not None and (clock[wrote[0]] < wrote[1] if wrote[0] != actor else actor >= engines):
-                        self._compare(unit, cell, True)
-                    else:
-                        for one in cell.reads:
-                            if clock[one[0]] < one[1] if one[0] != actor else actor >= engines:
-                                self._compare(unit, cell, True)
-                                break
-                cell.write = unit
-                if cell.reads:
+                wrote = cell.write
+                if wrote is not None and (clock[wrote[0]] < wrote[1] if wrote[0] != actor else actor >= engines):
+                    self._compare(unit, cell, True)
                     cell.reads = []
+                elif cell.reads:
+                    for one in cell.reads:
+                        if clock[one[0]] < one[1] if one[0] != actor else actor >= engines:
+                            self._compare(unit, cell, True)
+                            break
+                    cell.reads = []
+                cell.write = unit
+                if multiplies and cell.region[0] == "PSUM":
+                    is_psum = True
+            if is_psum and what == EXECUTED:
+                begins = partial(_event, note, core)
+                if not groups.is_plain(core, loaded.word, touches, begins):
+                    groups.on_event(begins())
         groups.finish()
         if knowledge.events and any(any(core.events.values) for core in self._device.cores):
             raise UnknownError
+        if self._touched.bring_together():
+            self._meet_groups()
         self._see_what_stays()
         return Order(knowledge.last_signals(), knowledge.needed(), self._rest() if self._suspects else None)
 
@@ -235,6 +229,25 @@ class _Look:
         self._moved[place] = transfer.parts
         if clash_of(self._device, transfer, self._doubles.get(id(transfer))) is not None:
             raise UnknownError
+
+    def _meet_groups(self) -> None:
+        """Go through the accesses to cells that may share bytes with others once more, now that these are known."""
+        cells, engines = self._touched.cells, self._knowledge.engines
+        for unit, read, written, _ in self._units:
+            for place in read:
+                cell = cells[place]
+                if cell.group is not None:
+                    self._meet_group(unit, cell, cell.group, False)
+                    before = cell.reads
+                    if before and before[-1][0] == unit[0] < engines:
+                        before[-1] = unit
+                    else:
+                        before.append(unit)
+            for place in written:
+                cell = cells[place]
+                if cell.group is not None:
+                    self._meet_group(unit, cell, cell.group, True)
+                    cell.write, cell.reads = unit, []
 
     def _meet_group(self, unit: Use, cell: Cell, group: Group, write: bool) -> None:
         """Compare an access with the last ones of each actor to the group, and with those to the same bytes if need be.
@@ -296,12 +309,9 @@ class _Look:
         for tensor in device.model.outputs:
             placed = device.model.tensors[tensor.name]
             spans.append((placed.address, placed.address + placed.nbytes))
-        host = [0] * len(self._knowledge.known)
-        for actor in range(self._knowledge.engines):
-            host = list(map(max, host, self._knowledge.so_far(actor)))
+        host = self._knowledge.host()
         for cell in self._touched.cells.values():
-            write = cell.write
-            if write is None or cell.core >= 0:
+            if cell.core >= 0 or (write := cell.write) is None:
                 continue
             byte = cell.region[4]
             if host[write[0]] < write[1] and any(low <= byte < high for low, high in spans):
@@ -311,38 +321,40 @@ class _Look:
 
     def _rest(self) -> Rest:
         """Return what racecheck has to look at."""
-        knowledge, reach, of = self._knowledge, self._touched.reach_of(self._suspects), self._touched.of
+        knowledge, places, barriers = self._knowledge, self._knowledge.places, self._knowledge.barriers
+        reach = self._touched.reach_of(self._suspects)
+        matter = {place for place, cell in self._touched.cells.items() if id(cell) in reach}
         units: list[tuple[Unit | None, Any, Places, Places]] = []
         signals: list[list[tuple[int, Key, int]]] = [[] for _ in range(knowledge.everyone)]
-        told = iter(self._units)
-        for note in self._notes:
-            what = note[0]
-            if what == EXECUTED:
-                _, _, _, touches, issued, now, changes = note
-            elif what == MOVED:
-                _, transfer, now, changes, touches = note
-                issued = transfer.triggered_ps
+        for (actor, number, clock, word, loaded), read, written, note in self._units:
+            if note[0] == MOVED:
+                _, _, now, changes, _ = note
             else:
-                continue
-            unit = next(told)
+                _, _, _, _, _, now, changes = note
             for index, old, new, core, kind in changes:
-                if new > old and (core, index) not in knowledge.barriers:
-                    signals[knowledge.places[unit[0]]].append((unit[1], (core, kind, index), new))
-            reads, writes, _ = of[id(touches)]
-            seen = tuple([cell.region for cell in reads if id(cell) in reach])
-            left = tuple([cell.region for cell in writes if id(cell) in reach])
-            if seen or left:
-                actor, number, clock, word, loaded = unit
-                made = Unit(knowledge.places[actor], number, knowledge.spread(clock),
-                            word if what == MOVED else loaded.word, loaded, issued)  # fmt: skip
+                if new > old and (core, index) not in barriers:
+                    signals[places[actor]].append((number, (core, kind, index), new))
+            if not (matter.isdisjoint(read) and matter.isdisjoint(written)):
+                seen = tuple([place for place in read if place in matter])
+                left = tuple([place for place in written if place in matter])
+                if note[0] == MOVED:
+                    made = Unit(places[actor], number, knowledge.spread(clock), word, loaded, word.triggered_ps)
+                else:
+                    made = Unit(places[actor], number, knowledge.spread(clock), word.word, loaded, note[4])
                 made.time_ps = now
                 units.append((made, made.word, seen, left))
-            elif what == MOVED:
-                units.append((None, transfer, seen, left))
+            elif note[0] == MOVED:
+                units.append((None, word, (), ()))
         known, count = [knowledge.spread([0] * len(knowledge.known))] * knowledge.everyone, [0] * knowledge.everyone
         for actor, place in enumerate(knowledge.places):
             known[place], count[place] = knowledge.spread(knowledge.known[actor]), knowledge.count[actor]
         return Rest(units, signals, known, count)
+
+
+def _event(note: tuple[Any, ...], core: int) -> Event:
+    """Return the event of a word, for who follows what engines hold."""
+    _, engine, loaded, bound, issued, now, changes = note
+    return Event(0, now, issued, core, engine.name, loaded.pc, loaded.word, "instruction", changes, bound.action)
 
 
 def _odd(*_: object, **__: object) -> None:
@@ -350,15 +362,18 @@ def _odd(*_: object, **__: object) -> None:
     raise UnknownError
 
 
-def _see_that_it_is_home(tiles: Tiles, cell: Cell, owner: str, pc: int) -> None:
+def _see_that_it_is_home(tiles: Tiles | None, cell: Cell, owner: str, pc: int) -> None:
     """See to it that a region lies in a tile in use at a word, and remember for which words it does."""
+    if tiles is None:
+        return
     space, core, partition, partitions, low, nbytes, _ = cell.region
-    firsts, lives = tiles.begins[core].get((owner, space, partition, low), NOWHERE)
-    behind = bisect_right(firsts, pc)
-    if behind:
-        last, lanes, room = lives[behind - 1]
+    found = tiles.begins[core].get((owner, space, partition, low))
+    if found is not None and (behind := bisect_right(found[0], pc)):
+        last, lanes, room = found[1][behind - 1]
         if last >= pc and partitions <= lanes and nbytes <= room:
-            cell.owner, cell.since, cell.until = owner, firsts[behind - 1], last
+            cell.owner, cell.since, cell.until = owner, found[0][behind - 1], last
             return
-    if not tiles.is_home(cell.region, owner, pc):
+    home = tiles.home_of(cell.region, owner, pc)
+    if home is None:
         raise UnknownError
+    cell.owner, (cell.since, cell.until) = owner, home

@@ -16,9 +16,8 @@ from formats.isa.behaviour import EngineState
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 
-__all__ = ["ACCUMULATING", "Registers"]
+__all__ = ["Registers"]
 
-ACCUMULATING = (EngineState.OPTIONAL, EngineState.ACCUMULATORS)  # of the words that have to do with accumulators
 _LIMIT = 50
 _STARTS = (ReduceCommand.RESET, ReduceCommand.RESET_REDUCE, ReduceCommand.LOAD_REDUCE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from emulator.checks.clocks import Clocks, WaitPlace
@@ -37,8 +38,13 @@ def tools_of(names: str | Iterable[str]) -> tuple[str, ...]:
 
     Raises InputError for a name that means none.
     """
+    return _tools_of((names,) if isinstance(names, str) else tuple(names))
+
+
+@lru_cache
+def _tools_of(names: tuple[str, ...]) -> tuple[str, ...]:
     wanted = set()
-    for name in (names,) if isinstance(names, str) else names:
+    for name in names:
         tool = _SHORT.get(name, name)
         if tool != "all" and tool not in TOOLS:
             raise InputError(f"no check {name!r}; there are {', '.join(TOOLS)} and all")

@@ -390,10 +390,10 @@ class Synccheck:
                     )
         for actor, last in enumerate(self.clocks.last_signals):
             for key, value in last.items():
-                if key[1] != "semaphore" or key in self._credits:
-                    continue
                 need = self._needs.get(key)
-                if need is not None and value == self.device.cores[key[0]].semaphores[key[2]] > need:
+                if need is None or value <= need or key[1] != "semaphore" or key in self._credits:
+                    continue
+                if value == self.device.cores[key[0]].semaphores[key[2]]:
                     engine = self.clocks.names[actor][1]
                     site = Site(self.clocks.names[actor][0], engine, engine, -1, "")
                     self._add(

@@ -23,7 +23,7 @@ from formats.neff import Subgraph
 from formats.neff.tiles import Tile
 from formats.regions import Region, RegionParts
 
-__all__ = ["NOWHERE", "Tiles"]
+__all__ = ["Tiles"]
 
 
 _CHUNK = 32  # tiles
@@ -61,6 +61,22 @@ class _Lives:
             self._carried.append(kept)
             kept = kept + self._lives[start : start + _CHUNK]
 
+    def holder(self, pc: int, region: RegionParts) -> _Lived | None:
+        """Return a tile in use at a word in which a region lies."""
+        space, _, first, partitions, low, nbytes, _ = region
+        behind, high = first + partitions, low + nbytes
+        for one in reversed(self.near(pc)):
+            if (
+                one.low <= low
+                and high <= one.high
+                and one.last >= pc
+                and one.tile.partition <= first
+                and behind <= one.behind
+                and one.tile.space == space
+            ):
+                return one
+        return None
+
     def near(self, pc: int) -> list[_Lived]:
         """Return some tiles, those in use at a word among them."""
         behind = bisect_right(self._firsts, pc)
@@ -81,7 +97,6 @@ _Place = tuple[int, str, str, int]  # core, engine or queue, engine whose stream
 # From which word on each tile is in use, in order; the last such word, its partitions and bytes.
 _Homes = tuple[list[int], list[tuple[int, int, int]]]
 _Begins = dict[tuple[str, str, int, int], _Homes]  # by engine, place and first byte
-NOWHERE: _Homes = [], []
 # A file that is open runs more than once; that a map is broken is told by whoever reads it.
 _BEGINS: WeakKeyDictionary[Subgraph, _Begins] = WeakKeyDictionary()
 
@@ -138,8 +153,8 @@ class Tiles:
             for region in regions:
                 if region.space == "HBM" or region.core != event.core:
                     continue  # where a tile of the other core begins and ends, its own words know
-                near = self._all(event.core, owner).near(pc)
-                if not _holds(near, pc, region) and (used := _used(near, pc)):
+                lives = self._all(event.core, owner)
+                if lives.holder(pc, region) is None and (used := _used(lives.near(pc), pc)):
                     self._leaves(event, region, does, used)
         if not is_indirect:
             self._seen.add(place)
@@ -163,16 +178,22 @@ class Tiles:
                     last, lanes, room = found[1][behind - 1]
                     if last >= pc and partitions <= lanes and nbytes <= room:
                         continue  # it begins with a tile in use, as nearly all do
-                near = self._all(core, owner).near(pc)
-                if not _holds(near, pc, region) and _used(near, pc):
+                lives = self._all(core, owner)
+                if lives.holder(pc, region) is None and _used(lives.near(pc), pc):
                     return False
         self._sound.add(place)
         return True
 
-    def is_home(self, region: RegionParts, owner: str, pc: int) -> bool:
-        """Return whether a region on its core lies in a tile in use at a word of an engine, or none is in use there."""
-        near = self._all(region[1], owner).near(pc)
-        return _holds(near, pc, region) or not _used(near, pc)
+    def home_of(self, region: RegionParts, owner: str, pc: int) -> tuple[int, int] | None:
+        """Return the words of an engine for which a region on its core surely lies in a tile in use, `pc` among them.
+
+        None where it lies in none of those in use there; where none is in use, that is no matter.
+        """
+        lives = self._lives.get((region[1], owner)) or self._all(region[1], owner)
+        held = lives.holder(pc, region)
+        if held is not None:
+            return held.first, held.last
+        return None if _used(lives.near(pc), pc) else (pc, pc)
 
     def _all(self, core: int, engine: str) -> _Lives:
         """Return all tiles that an engine uses."""
@@ -198,20 +219,3 @@ class Tiles:
             "check the index, the address and the count against the tile that is meant",
             region,
         )
-
-
-def _holds(near: list[_Lived], pc: int, region: RegionParts) -> bool:
-    """Return whether a region lies in a tile in use at a word."""
-    space, _, first, partitions, low, nbytes, _ = region
-    behind, high = first + partitions, low + nbytes
-    for one in reversed(near):
-        if (
-            one.low <= low
-            and high <= one.high
-            and one.last >= pc
-            and one.tile.partition <= first
-            and behind <= one.behind
-            and one.tile.space == space
-        ):
-            return True
-    return False

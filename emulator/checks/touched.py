@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from emulator.dma.regions import places_of
-from emulator.events import Places
-from emulator.notes import COMPARED, EXECUTED, ISSUED, MOVED, Notes
 from formats.regions import Region, RegionParts, share_bytes
 
-__all__ = ["Accesses", "Cell", "Group", "Touched", "Use"]
+__all__ = ["Cell", "Group", "Touched", "Use"]
 
-_OTHERS = (ISSUED, COMPARED)
 _PATIENCE = 64  # comparisons of a region with others, on the average, beyond which somebody else has to look
 _made = tuple.__new__
 
@@ -70,15 +66,29 @@ class Cell:
     """A region that is touched: who wrote it last, who has read it since, and which others share bytes with it.
 
     Words of `owner` from pc `since` to `until` have a tile there. `by` is the engine whose words alone touch it, None
-    where a transfer or another one does.
+    where a transfer or another one does, and of device memory.
     """
 
-    __slots__ = ("by", "core", "group", "near", "owner", "reads", "region", "since", "until", "write", "written")
+    __slots__ = (
+        "by",
+        "core",
+        "group",
+        "near",
+        "owner",
+        "reads",
+        "region",
+        "since",
+        "until",
+        "write",
+        "written",
+    )
 
     def __init__(self, region: RegionParts) -> None:
         self.region = region
-        self.by: object = self  # nothing has touched it
-        self.core = -1 if region[0] == "HBM" else region[1]
+        if region[0] == "HBM":
+            self.by, self.core = None, -1  # whoever reads it at the end has to know who wrote it
+        else:
+            self.by, self.core = self, region[1]  # nothing has touched it
         self.write: Use | None = None
         self.reads: list[Use] = []
         self.group: Group | None = None
@@ -101,58 +111,18 @@ class _Cells(dict[RegionParts, Cell]):
         return cell
 
 
-Accesses = tuple[list[Cell], list[Cell], bool]  # cells read and written, and whether one lies in PSUM
-
-
 class Touched:
-    """What the words and transfers of a run touched; `of` has it by the identity of what their notes say.
+    """What the words and transfers of a run touched: `cells` by region, made where they are asked for."""
 
-    `width` is the bytes of an SBUF partition. Raises LookupError for a run that notes alone do not tell of: it faulted,
-    or found a ring full.
-    """
-
-    def __init__(self, notes: Notes, width: int) -> None:
+    def __init__(self) -> None:
         self.cells: dict[RegionParts, Cell] = _Cells()
-        self.of: dict[int, Accesses] = {}
-        of = self.of
-        for note in notes:
-            what = note[0]
-            if what == EXECUTED:
-                action, changes = note[3], note[6]
-                key = id(action)
-                if key not in of and changes is not None:
-                    of[key] = self._of(action.read_places, action.write_places, note[1])
-            elif what == MOVED:
-                _, transfer, _, changes, touches = note
-                if changes is not None:
-                    of[id(touches)] = self._of(*places_of(transfer, width), None)
-            elif what in _OTHERS:
-                continue
-            else:
-                raise LookupError
-            if changes is None:
-                raise LookupError
 
-    def _of(self, read: Places, written: Places, engine: object) -> Accesses:
-        """Return the cells that a word of an engine, or a transfer, touches, and whether one of them lies in PSUM."""
-        cells = self.cells
-        reads, writes = [cells[place] for place in read], [cells[place] for place in written]
-        is_psum = False
-        for cell in reads:
-            if cell.by is not engine:
-                cell.by = engine if cell.by is cell else None
-            if cell.region[0] == "PSUM":
-                is_psum = True
-        for cell in writes:
-            cell.written = True
-            if cell.by is not engine:
-                cell.by = engine if cell.by is cell else None
-            if cell.region[0] == "PSUM":
-                is_psum = True
-        return reads, writes, is_psum
+    def bring_together(self) -> bool:
+        """Put cells whose ranges have bytes in common into groups, where one of them is written, as if none were yet.
 
-    def bring_together(self) -> None:
-        """Put cells whose ranges have bytes in common into groups, where one of them is written."""
+        Return whether there is any.
+        """
+        found = False
         memories: dict[tuple[str, int], list[Cell]] = {}
         for cell in self.cells.values():
             memories.setdefault((cell.region[0], cell.core), []).append(cell)
@@ -162,13 +132,14 @@ class Touched:
             for place, cell in enumerate(cells):
                 _, _, _, _, low, nbytes, _ = cell.region
                 if low >= reach:
-                    if place - begun > 1:
-                        _group(cells[begun:place])
+                    if place - begun > 1 and _group(cells[begun:place]):
+                        found = True
                     begun = place
                 if low + nbytes > reach:
                     reach = low + nbytes
-            if len(cells) - begun > 1:
-                _group(cells[begun:])
+            if len(cells) - begun > 1 and _group(cells[begun:]):
+                found = True
+        return found
 
     def reach_of(self, cells: Iterable[Cell]) -> set[int]:
         """Return the identities of cells, of those that share bytes with them, and so on.
@@ -192,15 +163,18 @@ def _low(cell: Cell) -> int:
     return cell.region[4]
 
 
-def _group(cells: list[Cell]) -> None:
+def _group(cells: list[Cell]) -> bool:
     """Make a group of cells, but where the order of one engine's words is all that matters, or nothing is written."""
     by = cells[0].by
     if by is not None and all(cell.by is by for cell in cells):
-        return
-    if any(cell.written for cell in cells):
-        group = Group(cells)
-        for cell in cells:
-            cell.group = group
+        return False
+    if all(cell.write is None for cell in cells):
+        return False
+    group = Group(cells)
+    for cell in cells:
+        cell.written = cell.write is not None
+        cell.group, cell.write, cell.reads = group, None, []
+    return True
 
 
 def _pair(one: Cell, other: Cell) -> None:

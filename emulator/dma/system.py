@@ -428,7 +428,8 @@ class DmaSystem:
         whole = False
         try:
             if device.watched:
-                event_number = device.next_number()
+                event_number = device.numbers
+                device.numbers = event_number + 1
                 if device.makes_events:
                     event = self._tell_effect(event_number, transfer, now_ps)
             move = transfer.move if self.moves_data else None

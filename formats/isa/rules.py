@@ -211,8 +211,8 @@ def check(word: Instruction, target: str | Target = "gen3", engine: str | None =
 _MOST_KINDS = 1 << 13
 _MANY = 32  # words of a class beyond which they are looked at together, kind by kind
 _FEW_KINDS = 16  # of those
-_MOST_SOUND = 1 << 12  # words of a class that are known to be sound: a kernel that differs in a few has the others
-_SOUND: dict[tuple[type[Instruction], str], set[bytes]] = {}
+_MOST_SOUND = 1 << 15  # words that are known to be sound: a kernel that differs in a few has the others
+_SOUND: dict[str, set[tuple[type[Instruction], bytes]]] = {}  # by generation
 
 
 def are_operands_sound(word: Instruction, target: str | Target = "gen3") -> bool:
@@ -239,19 +239,17 @@ def are_operands_sound(word: Instruction, target: str | Target = "gen3") -> bool
 
 def are_all_sound(words: Iterable[Instruction], target: str | Target = "gen3") -> bool:
     """Return whether `check` finds nothing in the operands of any of many words; False may also mean that it might."""
-    by_class: dict[type[Instruction], list[Instruction]] = {}
+    known = _SOUND.setdefault(generation_of(target), set())
+    fresh: dict[type[Instruction], dict[bytes, Instruction]] = {}
     for word in words:
-        by_class.setdefault(type(word), []).append(word)
-    generation = generation_of(target)
-    for cls, found in by_class.items():
-        known = _SOUND.setdefault((cls, generation), set())
-        fresh = [word for word in found if word.raw not in known]
-        if fresh:
-            if not _are_sound(cls, fresh, target):
-                return False
-            if len(known) + len(fresh) > _MOST_SOUND:
-                known.clear()
-            known.update([word.raw for word in fresh[:_MOST_SOUND]])
+        if (word.__class__, word.raw) not in known:
+            fresh.setdefault(type(word), {})[word.raw] = word
+    for cls, found in fresh.items():
+        if not _are_sound(cls, list(found.values()), target):
+            return False
+        if len(known) + len(found) > _MOST_SOUND:
+            known.clear()
+        known.update([(cls, raw) for raw in list(found)[:_MOST_SOUND]])
     return True
 
 

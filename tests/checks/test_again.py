@@ -13,6 +13,7 @@ import pytest
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.checks import Finding, again, kept
+from emulator.device import Device
 from emulator.runtime import run
 from formats.neff import Neff
 from neurontools.nki.launch import build_neff
@@ -110,6 +111,21 @@ def test_a_run_that_leaves_the_way_anywhere_finds_the_same(text: str, begun: lis
         begun.clear()
         assert findings(neff, inputs) == first
         assert begun == ["checks"]
+
+
+def test_what_is_known_of_a_program_is_not_taken_for_another_ones() -> None:
+    one, other = assembled(BASE), assembled(RACE)
+    for neff, word in ((one, "one"), (other, "other"), (one, "again"), (other, "again")):
+        device = Device(neff.target, 1)
+        device.load(neff)
+        found = kept.kept_of(device, "word", lambda word=word: word)
+        assert found == kept.kept_of(device, "word", lambda: "asked twice") == ("one" if neff is one else "other")
+    # Somebody changed a word behind the loader: it is another program from there on.
+    device = Device(one.target, 1)
+    device.load(one)
+    engine = next(engine for engine in device.cores[0].engines.values() if engine.words)
+    engine.words = (engine.words[0].with_word(engine.words[-1].word), *engine.words[1:])
+    assert kept.kept_of(device, "word", lambda: "changed") == "changed"
 
 
 def test_two_cores_that_leave_the_way_run_once_more(begun: list[str]) -> None:

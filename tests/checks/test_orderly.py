@@ -12,16 +12,21 @@ import pytest
 
 from emulator.checks import again, kept
 from emulator.checks.orderly import Order, order_of
+from emulator.checks.place import Names
+from emulator.checks.synccheck import _needs
+from emulator.checks.tiles import Tiles
 from emulator.checks.touched import Cell, Group
 from emulator.device import Device
 from emulator.runtime import run
 from formats.neff import Neff
+from formats.neff.tiles import Tile
 from formats.regions import Region
 from neurontools.nki.launch import build_neff
 from neurontools.program.configuration import USUAL
 from neurontools.program.opening import open_program
 from tests.checks.support import assembled, drop_wait, waits_of
 from tests.checks.test_alike import fenced_columns, filled_first
+from tests.checks.test_groups import rows
 from tests.checks.test_loops import counts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,6 +160,49 @@ def test_random_programs(forgets: float, monkeypatch: pytest.MonkeyPatch) -> Non
         assert ways["a part"] > 10 and kinds >= {"write-read", "read-write", "write-write"}
 
 
+def test_the_largest_waits_are_those_that_the_words_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(40):
+        text = Program(seed, 0.0).text.replace(".engine sp\n", ".engine sp\nNOP S[200]>=0 cycle=0\n")
+        neff = assembled(text)
+        device = Device(neff.target, 1)
+        device.load(neff)
+        needs, _ = _needs(device)
+        order = Found(neff, {}, monkeypatch).order
+        assert order is not None and order.needs == needs and needs[0, "semaphore", 200] == 0
+
+
+def test_a_region_is_at_home_for_the_words_for_which_a_tile_holds_it() -> None:
+    program = open_program(ROOT / "examples" / "attention.py", USUAL)
+    device = Device(program.neff.target, 1)
+    device.load(program.neff)
+    names, chance = Names(device), random.Random(3)
+    tiles, every = Tiles(device, lambda *_: None, names), names.tiles(0)
+    found = dict.fromkeys(("held", "lost", "none"), 0)
+    for _ in range(4000):
+        tile, other = chance.choice(every), chance.choice(every)
+        owner = chance.choice([*tile.pcs, *other.pcs])
+        pc = chance.randrange(max(last for one in every for _, last in one.pcs.values()) + 1)
+        low = tile.offset + chance.choice((0, 0, 4))
+        partition = tile.partition + chance.choice((0, 0, 1))
+        region = Region(tile.space, 0, partition, chance.randint(1, tile.partitions), low,
+                        chance.choice((4, tile.partition_bytes)))  # fmt: skip
+        used = [one for one in every if owner in one.pcs and one.pcs[owner][0] <= pc <= one.pcs[owner][1]]
+
+        def holds(one: Tile, region: Region = region) -> bool:
+            room = Region(one.space, 0, one.partition, one.partitions, one.offset, one.partition_bytes)
+            return room.covers(region)
+
+        span = tiles.home_of(region, owner, pc)
+        if not any(map(holds, used)):
+            assert span == ((pc, pc) if not used else None)
+            found["none" if span else "lost"] += 1
+        else:
+            assert span is not None and span[0] <= pc <= span[1]
+            assert any(holds(one) and one.pcs[owner] == span for one in used)
+            found["held"] += 1
+    assert min(found.values()) > 50, found
+
+
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
@@ -186,7 +234,7 @@ def test_what_runs_without_a_word_of_any_check_takes_few_calls() -> None:
     run(program.neff, program.inputs, checks="all")
     words = 48
     kept._FILES.pop(program.neff, None)
-    assert (counted(checks="all") - counted()) / words < 70
+    assert (counted(checks="all") - counted()) / words < 35
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -197,6 +245,17 @@ def test_two_cores(kernel: Any, wrong: bool, monkeypatch: pytest.MonkeyPatch) ->
     found = Found(neff, {neff.inputs[0].name: x}, monkeypatch)
     assert found.findings and found.findings == found.without
     assert found.way == "a part"
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_groups_in_psum(filled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).random((128, 64)).astype(np.float32)
+    neff = build_neff(rows, (x, filled), {}, target="trn2")
+    found = Found(neff, {neff.inputs[0].name: x}, monkeypatch)
+    assert found.findings == found.without
+    assert any("psum-group" in one for one in found.findings) != filled and found.way == (
+        "all" if filled else "nothing"
+    )
 
 
 def test_a_loop_sets_its_semaphores_back(monkeypatch: pytest.MonkeyPatch) -> None:

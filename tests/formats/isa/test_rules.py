@@ -215,3 +215,25 @@ def test_words_of_a_kind_are_judged_as_each_of_them_is(generation: str) -> None:
             assert isa.are_operands_sound(word, generation) is not found, (word, isa.check(word, generation))
             seen[found] += 1
     assert min(seen.values()) > 200
+
+
+@pytest.mark.parametrize("most", [3, 1 << 15])
+def test_many_words_are_sound_where_each_of_them_is(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known to be sound hides no word that is not, of its class or another one's with the same bytes."""
+    monkeypatch.setattr("formats.isa.rules._SOUND", {})
+    monkeypatch.setattr("formats.isa.rules._MOST_SOUND", most)
+    chance, words = random.Random(most), json.loads((Path(__file__).parent / "words.json").read_text())["words"]
+    told = {True: 0, False: 0}
+    for _ in range(150):
+        some = []
+        for given in chance.sample(words, 4):
+            raw = bytearray.fromhex(given["hex"])
+            cls = type(isa.decode(bytes(raw), "gen3", given["dialect"]))
+            for operand in cls.OPERANDS.values():
+                address = chance.choice((0, 0, 0, 1)) * 32 * isa.SBUF_PARTITION_STRIDE + chance.choice((0, 0x3000))
+                raw[operand.offset : operand.offset + 4] = address.to_bytes(4, "little")
+            some.append(cls.from_raw(bytes(raw)))
+        want = all(isa.are_operands_sound(word) for word in some)
+        assert isa.are_all_sound(some) is isa.are_all_sound(some) is want
+        told[want] += 1
+    assert min(told.values()) > 20
