@@ -105,10 +105,6 @@ class Action:
             self._write_regions = found = tuple([_made(Region, place) for place in self.write_places])
             return found
 
-    def finds_written(self) -> bool:
-        """Return whether every byte read was ever written."""
-        return not [extent for extent in self.reads if not extent.full and extent.missing()]
-
 
 class WordPort:
     """The port of one word (see emulator.port.Port)."""

@@ -96,6 +96,10 @@ class Extent(ABC):
         """Write the part of the plane."""
         self.view()[...] = True
 
+    def count(self) -> int:
+        """Return how many bytes of the part of the plane are written, without what is noted."""
+        return int(np.count_nonzero(self.view()))
+
     @abstractmethod
     def columns(self, space: str) -> Columns | None:
         """Return the columns of a core's "SBUF" or "PSUM" that are touched, None where they are not clear."""
@@ -137,7 +141,8 @@ class Extent(ABC):
         if hull is not None and self.notes.cover(hull):
             missing = 0
         else:
-            missing = self.size - int(np.count_nonzero(self.plane))
+            self.notes.settle()
+            missing = self.size - self.count()
         if not missing:
             self.full = True
             self.notes.found.append(self)

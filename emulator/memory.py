@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from math import prod
+from math import gcd, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 FRESH = 0xFF
 # Extents kept; more distinct ones than this and the cache starts anew, which only costs scanning again.
 _EXTENT_LIMIT = 1 << 16
+_LONGEST = 8  # bytes of a number
 _BLOCK = 512  # bytes of a partition that a snapshot keeps or leaves out together
 
 
@@ -43,12 +44,14 @@ def _blank(nbytes: int) -> Plane:
 class _ChipExtent(Extent):
     """The written plane under one region of a core's memory."""
 
-    __slots__ = ("_memory", "_region")
+    __slots__ = ("_memory", "_region", "_unit")
 
     def __init__(self, memory: ChipMemory, region: Region) -> None:
         steps, run = region.pattern or ((), region.nbytes)
         super().__init__(memory.notes, region.partitions * prod([count for _, count in steps]) * run)
         self._memory, self._region = memory, region
+        # NumPy goes through runs of a few bytes one by one: as long a number as all runs are whole ones of.
+        self._unit = 1 if region.pattern is None else gcd(_LONGEST, region.byte, run, *[step for step, _ in steps])
 
     def view(self) -> Plane:
         """Return the part of the plane, without what is noted."""
@@ -56,6 +59,23 @@ class _ChipExtent(Extent):
         plane = self._memory.plane(region.space)
         offset, shape, strides = region.walk(plane.shape[1])
         return np.ndarray(shape, np.bool_, plane, offset, strides)
+
+    def _numbers(self) -> npt.NDArray[Any]:
+        """Return the part of the plane as numbers of several bytes, each of which is 1 or 0."""
+        unit, plane = self._unit, self._memory.plane(self._region.space)
+        offset, (*counts, run), (*strides, _) = self._region.walk(plane.shape[1])
+        return np.ndarray((*counts, run // unit), f"u{unit}", plane, offset, (*strides, unit))
+
+    def fill(self) -> None:
+        """Write the part of the plane."""
+        if self._unit == 1:
+            super().fill()
+        else:
+            self._numbers()[...] = int.from_bytes(b"\1" * self._unit, "little")
+
+    def count(self) -> int:
+        """Return how many bytes of the part of the plane are written, without what is noted."""
+        return super().count() if self._unit == 1 else int(np.bitwise_count(self._numbers()).sum())
 
     def columns(self, space: str) -> Columns | None:
         """Return the columns of "SBUF" or "PSUM" that are touched."""

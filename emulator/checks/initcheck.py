@@ -13,10 +13,12 @@ from emulator.action import Action
 from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.kept import ACCUMULATING, traits_of
+from emulator.checks.mark_rows import MarkRows
 from emulator.checks.origins import MOST, Origin, Origins, numbers_in
 from emulator.checks.place import Names, site_of
-from emulator.checks.poison import Marks, Planes, unwritten_in
+from emulator.checks.poison import Marks, unwritten_in
 from emulator.checks.registers import Registers
+from emulator.checks.undefined import BandedPlanes, Unwritten
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.regions import side_regions
@@ -41,7 +43,7 @@ class Initcheck:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self._origins = Origins()
-        self._inputs: dict[str, Marks | None] | None = None
+        self._inputs: dict[str, MarkRows | None] | None = None
         self._registers = Registers()
         self._outputs: dict[str, Operand] = {}
         self._sources: list[Marks | None] = []  # what each part of a transfer is about to move
@@ -53,7 +55,7 @@ class Initcheck:
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs."""
         self.device = device
-        self._planes = Planes(device)
+        self._planes = BandedPlanes(device)
         self._flows = [Flow() for _ in device.cores]
         self._names = Names(device)
         model = device.model
@@ -112,7 +114,10 @@ class Initcheck:
         if event.kind != "instruction":
             return
         core, word = self.device.cores[event.core], event.instruction
-        calm = self._calm(core, word, event)
+        action = event.touches
+        assert isinstance(action, Action)
+        lacking = [extent for extent in action.reads if not extent.full and extent.missing()]
+        calm = not lacking and self._calm(core, word, action)
         if word.REGISTERS:
             self._take(event, "" if calm else self._missing(event))
         indirect = isinstance(word, isa.DmaIndirect)
@@ -122,7 +127,7 @@ class Initcheck:
             if indirect:
                 self._ask(event, None)
             return
-        inputs: dict[str, Marks | None] = {}
+        inputs: dict[str, MarkRows | None] = {}
         self._outputs = outputs = {}
         resolve, engine = core.resolver.resolve, event.engine
         for plan in plan_of(type(word)):
@@ -133,44 +138,46 @@ class Initcheck:
                 outputs[plan.name] = operand
             keeps = plan.writes and (word.KEEPS or word.adds)
             if plan.reads or keeps:
-                if not self._planes.is_missing(operand):
-                    inputs[plan.name] = self._planes.read(core, operand, 0)
+                if not any(extent in lacking or (not extent.full and extent.missing()) for extent in operand.extents):
+                    inputs[plan.name] = self._planes.look(core, operand)
                     continue
                 known = len(self._origins)
                 number = self._origins.number(event, plan.name, operand.regions[0])
-                marks = inputs[plan.name] = self._planes.read(core, operand, number)
+                unwritten = Unwritten(core, operand)
+                fresh = unwritten.marks(number)
+                marks = inputs[plan.name] = self._planes.look(core, operand, fresh)
                 if len(self._origins) > known:
-                    if marks is None or not (marks == number).any():
+                    if marks is not fresh and (marks is None or not (marks.rows == number).any()):
                         self._origins.forget()
                     else:
-                        self._cut(operand.regions)
+                        self._cut(unwritten.boxes(self.device))
         self._inputs = inputs
         if indirect:
             self._ask(event, inputs.get("index"))
 
-    def _ask(self, event: Event, marks: Marks | None) -> None:
+    def _ask(self, event: Event, marks: MarkRows | None) -> None:
         """Keep the mark of an index for the transfer that goes by it."""
         waiting = self._asked.setdefault((event.core, event.engine, event.pc), deque())
-        waiting.append(0 if marks is None else int(marks.max()))
+        waiting.append(0 if marks is None else int(marks.rows.max()))
 
     def _missing(self, event: Event) -> str:
         """Say how much of what a word reads nothing wrote, or comes from such bytes; "" for nothing."""
         core, word = self.device.cores[event.core], event.instruction
         for plan in plan_of(type(word)):
             operand = core.resolver.resolve(word, plan, event.engine) if plan.reads else None
-            marks = None if operand is None else self._planes.read(core, operand, MOST)
-            if operand is not None and marks is not None and marks.any():
+            if operand is None:
+                continue
+            fresh = Unwritten(core, operand).marks(MOST) if self._planes.is_missing(operand) else None
+            marks = self._planes.look(core, operand, fresh)
+            if marks is not None and marks.rows.any():
                 name = self._names.name(operand.regions[0], event.engine, event.pc)
                 return f"bytes of {name or 'memory'}"
         return ""
 
-    def _calm(self, core: Core, word: Any, event: Event) -> bool:
-        """Return whether nothing undefined is near: nearly always, and then there is nothing to do."""
-        planes, action = self._planes, event.touches
-        assert isinstance(action, Action)
-        if not action.finds_written():
-            return False
-        if not planes.are_blank:
+    def _calm(self, core: Core, word: Any, action: Action) -> bool:
+        """Return whether nothing undefined is near a word that reads what was written; then there is nothing to do."""
+        planes = self._planes
+        if planes.has_bands:
             for region in (*action.read_places, *action.write_places):
                 if planes.may_have(core.index, region):
                     return False
@@ -178,7 +185,7 @@ class Initcheck:
         if isinstance(word, isa.LoadWeights):
             flow.load(word, None)
             return True
-        return not flow.dirty
+        return not flow.reaches(word)
 
     def on_event(self, event: Event) -> None:
         """Give the results of a word, or of a transfer, their marks."""
@@ -195,14 +202,18 @@ class Initcheck:
             flow.load(word, inputs.get("src"))
             return
         marks = outputs_of(flow, word, event.engine, inputs, self._outputs, core)
-        self._origins.mix((*inputs.values(), *flow.held(word, event.engine)), marks.values())
+        given = [one for one in (*inputs.values(), *flow.held(word, event.engine)) if one is not None]
+        made = [one for one in marks.values() if one is not None]
+        numbers = {one.number for one in given}
+        # Nothing is lost where all comes out as it went in, nor mixed where there are not two.
+        if (len(numbers) > 1 or 0 in numbers) and not all(any(one is each for each in made) for one in given):
+            self._origins.mix([one.rows for one in given], [one.rows for one in made])
         for name, operand in self._outputs.items():
-            self._planes.write(core, operand, marks.get(name))
+            self._planes.put(core, operand, marks.get(name))
 
-    def _cut(self, regions: tuple[Region, ...]) -> None:
-        """Cut the region of the newest read down to the bytes that nothing wrote."""
+    def _cut(self, found: list[tuple[Region, int]]) -> None:
+        """Cut the region of the newest read down to boxes around bytes that nothing wrote."""
         origin = self._origins.newest
-        found = [one for one in (unwritten_in(self.device, region) for region in regions) if one is not None]
         if found:
             origin.region, origin.missing = found[0][0], sum(count for _, count in found)
 
@@ -227,7 +238,8 @@ class Initcheck:
                 if marks is None or not (marks == number).any():
                     self._origins.forget()
                 else:
-                    self._cut(side_regions(source, width))
+                    found = [unwritten_in(self.device, region) for region in side_regions(source, width)]
+                    self._cut([box for box in found if box is not None])
             if marks is not None:
                 given.append(marks)
                 marks = _converted(marks, source.dtype.size, target.dtype.size)

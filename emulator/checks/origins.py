@@ -14,6 +14,7 @@ from formats.regions import Region
 __all__ = ["MOST", "Origin", "Origins", "numbers_in"]
 
 _FEW = 4
+_SHORT = 1 << 10  # marks that are sorted sooner than they are looked through several times
 MOST = 30000  # reads told apart; what comes later shares a number
 
 
@@ -98,6 +99,8 @@ def _present(marks: Iterable[Marks | None]) -> set[int]:
 
 def numbers_in(marks: Marks) -> set[int]:
     """Return the numbers in marks but 0: nearly always one, at most a few, where the largest is found soonest."""
+    if marks.size <= _SHORT:
+        return set(np.unique(marks).tolist()) - {0}
     found: set[int] = set()
     while marks.size and (number := int(marks.max())):
         found.add(number)

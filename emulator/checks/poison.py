@@ -25,7 +25,18 @@ from emulator.dma.views import sbuf_geometry
 from emulator.renewal import columns_of_runs, fill_columns
 from formats.regions import Region, RegionParts
 
-__all__ = ["Marks", "Planes", "of_elements", "unwritten_in"]
+__all__ = [
+    "NUMBERS",
+    "REPEATED",
+    "WORDS",
+    "Marks",
+    "Planes",
+    "box_of_missing",
+    "lanes_of",
+    "of_elements",
+    "unwritten_in",
+    "walk_of",
+]
 
 Marks = npt.NDArray[np.int16]
 _MARK = np.dtype(np.int16)
@@ -34,9 +45,9 @@ _PAGE = _BLOCK * _MARK.itemsize
 _MOST = 4  # planes of one shape that wait for another run, those of two cores
 _waiting: dict[tuple[int, ...], deque[Marks]] = {}
 # By bytes of an element: the number that holds a mark for each of them; by bytes of that: one mark in all its places.
-_NUMBERS: dict[int, np.dtype[Any]] = {1: _MARK, 2: np.dtype(np.int32), 4: np.dtype(np.int64)}
-_WRITTEN: dict[int, np.dtype[Any]] = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-_REPEATED = {2: 1, 4: 0x0001_0001, 8: 0x0001_0001_0001_0001}
+NUMBERS: dict[int, np.dtype[Any]] = {1: _MARK, 2: np.dtype(np.int32), 4: np.dtype(np.int64)}
+WORDS: dict[int, np.dtype[Any]] = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+REPEATED = {2: 1, 4: 0x0001_0001, 8: 0x0001_0001_0001_0001}
 
 
 class Planes:
@@ -87,7 +98,7 @@ class Planes:
         if marks is None:
             return None
         marks = marks.reshape(view.shape[0], -1)
-        lanes = _lanes(core, operand)
+        lanes = lanes_of(core, operand)
         return marks if lanes is None else np.where(lanes[:, None], marks, np.int16(0))
 
     def write(self, core: Core, operand: Operand, marks: Marks | None) -> None:
@@ -99,7 +110,7 @@ class Planes:
         none = marks is None or not marks.any()
         if none and plane is None:
             return
-        lanes: Any = _lanes(core, operand)
+        lanes: Any = lanes_of(core, operand)
         if lanes is None:
             lanes = ...
         blocks = _blocks_of(operand.regions)
@@ -112,7 +123,7 @@ class Planes:
         shaped = marks.reshape(operand.view.shape)
         if beside.ndim == shaped.ndim:
             # the mark in each of the bytes of an element, which `beside` has as one number
-            beside[lanes] = (shaped.astype(beside.dtype) * _REPEATED[beside.itemsize])[lanes]
+            beside[lanes] = (shaped.astype(beside.dtype) * REPEATED[beside.itemsize])[lanes]
         else:
             beside[lanes] = shaped[..., None][lanes]
 
@@ -120,10 +131,10 @@ class Planes:
         """Give every element of an operand one number above 0."""
         if not operand.regions:
             return
-        space, lanes = operand.regions[0].space, _lanes(core, operand)
+        space, lanes = operand.regions[0].space, lanes_of(core, operand)
         plane = self._marked(core, space, _blocks_of(operand.regions))
         beside = _of_elements(core, space, plane, operand.view)
-        whole = number * _REPEATED[beside.itemsize]
+        whole = number * REPEATED[beside.itemsize]
         if lanes is None:
             beside.fill(whole)
         else:
@@ -166,12 +177,12 @@ class Planes:
         """Return the marks of a side in the order of its walk; with `number` 0 what nothing wrote has none."""
         marks: Marks | None = None
         if number:
-            written = _walk(self._written(side), side, self._offset(side))
+            written = walk_of(self._written(side), side, self._offset(side))
             if not written.all():
                 marks = np.where(written, np.int16(0), np.int16(number)).astype(_MARK).reshape(-1)
         plane = self._marks(side, False)
         if plane is not None and self._may_have(side):
-            derived = _walk(plane, side, self._offset(side)).reshape(-1)
+            derived = walk_of(plane, side, self._offset(side)).reshape(-1)
             if derived.any():
                 marks = derived if marks is None else np.maximum(marks, derived)
         return marks
@@ -181,7 +192,7 @@ class Planes:
         some = marks is not None and bool(marks.any())
         plane = self._marks(side, some)
         if plane is not None and (some or self._may_have(side)):
-            view = _walk(plane, side, self._offset(side))
+            view = walk_of(plane, side, self._offset(side))
             view[...] = marks.reshape(view.shape) if marks is not None and some else 0
 
     def mark(self, allocation: Allocation, which: npt.NDArray[np.bool_], number: int) -> None:
@@ -193,7 +204,7 @@ class Planes:
         """Return the bytes of a side in the order of its walk."""
         on_chip = side.space == "SBUF"
         data = self._device.cores[side.core].memory.bound("SBUF") if on_chip else self._allocation(side).data
-        return np.ascontiguousarray(_walk(data, side, self._offset(side))).reshape(-1)
+        return np.ascontiguousarray(walk_of(data, side, self._offset(side))).reshape(-1)
 
     def _allocation(self, side: Side) -> Allocation:
         found = self._device.hbm.find(side.span[0])
@@ -274,14 +285,25 @@ def unwritten_in(device: Device, region: Region) -> tuple[Region, int] | None:
         memory.notes.settle()
         plane = memory.plane(region.space)[region.first : region.behind, region.byte : region.end]
     missing = ~plane
+    return box_of_missing(region, missing, np.arange(missing.shape[0]))
+
+
+def box_of_missing(
+    region: Region, missing: npt.NDArray[np.bool_], which: npt.NDArray[np.intp]
+) -> tuple[Region, int] | None:
+    """Return the box around missing bytes of a region, and how many they are; partition p has row `which[p]` of them.
+
+    What the pattern of the region leaves out is not missing.
+    """
     if region.pattern is not None:
         touched = np.zeros(region.nbytes, np.bool_)
         steps, run = region.pattern
         np.ndarray((*(count for _, count in steps), run), np.bool_, touched, 0, (*(step for step, _ in steps), 1))[
             ...
         ] = True
-        missing &= touched
-    lanes, columns = np.flatnonzero(missing.any(1)), np.flatnonzero(missing.any(0))
+        missing = missing & touched
+    counts = missing.sum(1)[which]
+    lanes, columns = counts.nonzero()[0], np.logical_or.reduce(missing, 0).nonzero()[0]
     if not lanes.size:
         return None
     first, low = int(lanes[0]), int(columns[0])
@@ -293,13 +315,13 @@ def unwritten_in(device: Device, region: Region) -> tuple[Region, int] | None:
         region.byte + low,
         int(columns[-1]) + 1 - low,
     )
-    return box, int(np.count_nonzero(missing))
+    return box, int(counts.sum())
 
 
-def _lanes(core: Core, operand: Operand) -> npt.NDArray[np.bool_] | None:
+def lanes_of(core: Core, operand: Operand) -> npt.NDArray[np.bool_] | None:
     """Return which partitions of an operand its word touches, None for all of them."""
     partitions, regions = operand.view.shape[0], operand.regions
-    if sum(region.partitions for region in regions) == partitions:
+    if regions[0].partitions == partitions or sum(region.partitions for region in regions) == partitions:
         return None
     memory = core.memory.bound(regions[0].space)
     first = (operand.view.ctypes.data - memory.ctypes.data) // memory.shape[1]
@@ -325,7 +347,7 @@ def _beside(core: Core, space: str, plane: npt.NDArray[Any], view: npt.NDArray[A
 
 def _of_elements(core: Core, space: str, plane: Marks, view: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the marks beside a view, those of an element's bytes as one number; as `_beside` where none is so long."""
-    kind = _NUMBERS.get(view.itemsize)
+    kind = NUMBERS.get(view.itemsize)
     if kind is None:
         return _beside(core, space, plane, view)
     offset = view.ctypes.data - core.memory.bound(space).ctypes.data
@@ -335,7 +357,7 @@ def _of_elements(core: Core, space: str, plane: Marks, view: npt.NDArray[Any]) -
 
 def _unwritten(core: Core, space: str, view: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return which elements of a view of memory have a byte that nothing wrote."""
-    plane, kind = core.memory.plane(space), _WRITTEN.get(view.itemsize)
+    plane, kind = core.memory.plane(space), WORDS.get(view.itemsize)
     if kind is None:
         return np.asarray(~_beside(core, space, plane, view).all(-1), np.bool_)
     offset = view.ctypes.data - core.memory.bound(space).ctypes.data
@@ -366,7 +388,8 @@ def of_elements(marks: Marks, size: int) -> Marks:
     return found
 
 
-def _walk(plane: npt.NDArray[Any], side: Side, geometry: tuple[int, tuple[int, ...]]) -> npt.NDArray[Any]:
+def walk_of(plane: npt.NDArray[Any], side: Side, geometry: tuple[int, tuple[int, ...]]) -> npt.NDArray[Any]:
+    """Return the walk of a side through a plane; the geometry is its offset and its strides there, in bytes."""
     offset, steps = geometry
     size = plane.itemsize
     shape = (*(count for _, count in side.dims), side.run)

@@ -12,6 +12,7 @@ import neurontools.nki.language as nl
 from emulator.access import Operand
 from emulator.checks import Finding
 from emulator.checks.flow import Flow, outputs_of
+from emulator.checks.mark_rows import folded
 from formats import isa
 from neurontools.nki.launch import build_neff
 from tests.checks.support import checked, serious
@@ -137,13 +138,13 @@ def test_a_choice_takes_what_it_chose() -> None:
 
 
 def test_a_scaled_product_that_adds_keeps_what_was_undefined() -> None:
-    before = np.ones((32, 4), np.int16)
+    before = folded(np.ones((32, 4), np.int16))
     outputs = {"dst": Operand("dst", np.zeros((32, 4), np.float32), (), ())}
     core: Any = None
     for adds in (1, 0):
         word = isa.MatMulMx(accumulate=adds)
         marks = outputs_of(Flow(), word, "PE", {"src": None, "dst": before}, outputs, core)["dst"]
-        assert word.adds == bool(adds) == (marks is not None and bool(marks.all()))
+        assert word.adds == bool(adds) == (marks is not None and bool(marks.rows.all()))
 
 
 def stored(kernel: Any, *shapes: tuple[int, int]) -> list[Finding]:

@@ -1,0 +1,166 @@
+"""Marks of partitions by elements, where partitions that are alike have one row between them.
+
+The rows of a tile are mostly of one kind, or of two: those that were loaded, and those that were not. What comes of
+marks is worked out for each kind, whatever number of partitions is of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.checks.poison import Marks
+from formats.named_tuple import NamedTuple
+
+__all__ = ["MarkRows", "Which", "common", "distinct", "folded", "larger", "of_lanes", "transposed", "uniform", "used"]
+
+Which = npt.NDArray[np.intp]
+Element = TypeVar("Element", bound="np.generic[Any]")
+_KEPT = 1 << 9
+_SHORT = 1 << 10  # bytes of a row, beyond which all rows together are more than what goes through a cache
+_PACKED = 4  # marks that are a number of 64 bits together
+_BITS = 8  # of what `packbits` makes
+
+
+class MarkRows(NamedTuple):
+    """Marks: partition p has row `which[p]` of `rows`, an array of elements; some partition has each of the rows.
+
+    `number` is the only one among them but 0, or 0 where there may be others.
+    """
+
+    which: Which
+    rows: Marks
+    number: int = 0
+
+    def spread(self) -> Marks:
+        """Return the marks with a row for each partition."""
+        return self.rows[self.which]
+
+    def lanes(self) -> Marks:
+        """Return the largest mark of each partition."""
+        largest: Marks = self.rows.max(1)
+        return largest[self.which]
+
+
+def uniform(partitions: int, row: Marks, number: int = 0) -> MarkRows:
+    """Return marks of partitions that are all alike."""
+    return MarkRows(np.zeros(partitions, np.intp), row[None, :], number)
+
+
+def folded(marks: Marks) -> MarkRows:
+    """Return marks that have a row for each partition."""
+    return MarkRows(*distinct(np.arange(marks.shape[0]), marks))
+
+
+def of_lanes(lanes: Marks, number: int = 0) -> MarkRows:
+    """Return marks of one element of each partition."""
+    values, which = np.unique(lanes, return_inverse=True)
+    return MarkRows(which, values[:, None], number)
+
+
+def distinct(which: Which, rows: npt.NDArray[Element]) -> tuple[Which, npt.NDArray[Element]]:
+    """Return which of the rows each partition has, and the rows, of rows that may be the same: each of them once."""
+    count = rows.shape[0]
+    if count == 1:
+        return which, rows
+    size = rows[0].nbytes
+    pieces: Iterable[bytes]
+    if size <= _SHORT:
+        data = rows.tobytes()
+        if data == data[:size] * count:
+            return np.zeros(which.size, np.intp), rows[:1]
+        pieces = [data[at : at + size] for at in range(0, count * size, size)]
+    else:
+        pieces = (row.tobytes() for row in rows)
+    known: dict[bytes, int] = {}
+    numbers, number, last = [], 0, b""
+    for piece in pieces:
+        if piece != last:
+            number, last = known.setdefault(piece, len(known)), piece
+        numbers.append(number)
+    if len(known) == count:
+        return which, rows
+    to = np.array(numbers, np.intp)
+    return to[which], rows[_one_of_each(to, len(known))]
+
+
+def used(which: Which, rows: Marks, number: int = 0) -> MarkRows:
+    """Return marks without rows that no partition has."""
+    count = rows.shape[0]
+    if count > 1:
+        which, places = _counted(which.tobytes(), count)
+        if places.size < count:
+            rows = rows[places]
+    return MarkRows(which, rows, number)
+
+
+def common(kinds: Sequence[tuple[Which, int]]) -> tuple[Which, tuple[Which, ...]]:
+    """Return which of common rows each partition has, and for each of the kinds which of its rows those are.
+
+    A kind says which of so many rows each partition has.
+    """
+    return _common(tuple([(which.tobytes(), count) for which, count in kinds]))
+
+
+# Words of a program mark the same partitions again and again: what follows from that is kept, by all it depends on.
+
+
+@lru_cache(_KEPT)
+def _common(kinds: tuple[tuple[bytes, int], ...]) -> tuple[Which, tuple[Which, ...]]:
+    (first, bound), *others = dict(kinds).items()
+    keys = np.frombuffer(first, np.intp)
+    for which, count in others:
+        keys, places = _counted((keys * count + np.frombuffer(which, np.intp)).tobytes(), bound * count)
+        bound = places.size
+    one = _one_of_each(keys, bound)
+    found = {which: np.frombuffer(which, np.intp)[one] for which, _ in kinds}
+    return keys, tuple([found[which] for which, _ in kinds])
+
+
+@lru_cache(_KEPT)
+def _counted(keys: bytes, bound: int) -> tuple[Which, Which]:
+    """Return numbers below a bound as places in the ascending list of those that are there, and that list."""
+    numbers = np.frombuffer(keys, np.intp)
+    there = np.zeros(bound, np.bool_)
+    there[numbers] = True
+    return (np.cumsum(there) - 1)[numbers], np.flatnonzero(there)
+
+
+@lru_cache(_KEPT)
+def _kinds_of(keys: bytes) -> tuple[Which, Which]:
+    """Return which kind each byte is of, and the place of one of each kind."""
+    which, kinds = _counted(np.frombuffer(keys, np.uint8).astype(np.intp).tobytes(), 1 << _BITS)
+    return which, _one_of_each(which, kinds.size)
+
+
+def _one_of_each(which: Which, count: int) -> Which:
+    one = np.zeros(count, np.intp)
+    one[which] = np.arange(which.size)
+    return one
+
+
+def larger(one: MarkRows, other: MarkRows) -> MarkRows:
+    """Return the larger of two marks of each element; either may have one column for all."""
+    which, (mine, its) = common(((one.which, one.rows.shape[0]), (other.which, other.rows.shape[0])))
+    return MarkRows(which, np.maximum(one.rows[mine], other.rows[its]), one.number if one.number == other.number else 0)
+
+
+def transposed(marks: MarkRows) -> MarkRows:
+    """Return the marks of elements by partitions."""
+    which, rows, number = marks
+    if number and rows.shape[0] <= _BITS:
+        # Columns differ in where the number is.
+        turned, columns = _kinds_of(np.packbits(rows != 0, axis=0).tobytes())
+        return MarkRows(turned, rows[:, columns].T[:, which], number)
+    if rows.shape[0] <= _PACKED:
+        packed: Marks = np.zeros((rows.shape[1], _PACKED), np.int16)
+        packed[:, : rows.shape[0]] = rows.T
+        known: dict[int, int] = {}
+        turned = np.array([known.setdefault(key, len(known)) for key in packed.view(np.int64)[:, 0].tolist()], np.intp)
+        return MarkRows(turned, rows[:, _one_of_each(turned, len(known))].T[:, which], number)
+    turned, kinds = distinct(np.arange(rows.shape[1]), np.ascontiguousarray(rows.T))
+    return MarkRows(turned, kinds[:, which], number)
