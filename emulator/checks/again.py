@@ -26,6 +26,7 @@ from emulator.checks.kept import kept_of, traits_of
 from emulator.checks.orderly import Order, order_of
 from emulator.checks.racecheck import Racecheck
 from emulator.checks.registry import ASKED, TOOLS, make_checks, tools_of
+from emulator.checks.row_sets import are_apart
 from emulator.checks.stores import Stores
 from emulator.device import Device
 from emulator.dma.transfer import Part, Transfer
@@ -125,7 +126,9 @@ class Again:
         """Look at what a transfer is over with that data decide; begin to watch where notes become too many."""
         if transfer.instruction is not None and type(transfer.instruction) is isa.DmaIndirect:
             place = transfer.core, transfer.queue, transfer.pc
-            if self._scattered.get(place) != transfer.parts:
+            if are_apart(transfer):
+                self._scattered[place] = ()
+            elif self._scattered.get(place) != transfer.parts:
                 self._scattered[place] = transfer.parts
                 self._doubles[id(transfer)] = duplicates(self._device, transfer)
         if self._notes is not None and len(self._notes) > _MOST_NOTES:

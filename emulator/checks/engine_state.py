@@ -6,7 +6,7 @@ Findings are told to a function of `Memcheck`: kind, place, message, hint, regio
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Protocol
 
@@ -18,7 +18,8 @@ from formats import isa
 from formats.isa.activation import EVERY_SET
 from formats.isa.pe import FIRST_OF_GROUP, LAST_OF_GROUP
 from formats.neff.compilers import how_checked
-from formats.regions import Region
+from formats.neuron_core import PSUM_BANK_BYTES
+from formats.regions import Region, RegionParts
 
 __all__ = ["Groups", "Tables"]
 
@@ -102,14 +103,17 @@ class Tables:
 class _Group:
     """A group of products in PSUM: what it covers, the word that began it, whether it is over, whether it was read.
 
-    `filled` are the latest places, within it, that other words than products have written since.
+    `filled` are the latest places, within it, that other words than products have written since; `number` counts
+    groups.
     """
 
-    __slots__ = ("_begun", "ended", "filled", "high", "low", "read", "region")
+    __slots__ = ("_begun", "behind", "ended", "filled", "first", "high", "low", "number", "read", "region")
 
     def __init__(self, region: Region, begun: Event | Callable[[], Event]) -> None:
         self.region, self._begun, self.ended, self.read = region, begun, False, False
         self.low, self.high = region.byte, region.byte + region.nbytes
+        self.first, self.behind = region.first, region.first + region.partitions
+        self.number = 0
         self.filled: deque[Region] = deque(maxlen=_FILLED)
 
     @property
@@ -125,11 +129,54 @@ class _Group:
         return self.region.overlaps(region) and not (self.filled and any(each.covers(region) for each in self.filled))
 
 
-def _near(groups: list[_Group], region: Region) -> list[_Group]:
-    """Return the groups that may share bytes with a region, by their columns alone."""
-    low = region[4]
-    high = low + region[5]
-    return [one for one in groups if one.low < high and low < one.high]
+class _Live:
+    """The groups of a core that nothing has overwritten whole, by PSUM bank: products see those of their own bank."""
+
+    __slots__ = ("_banks", "_begun", "_count")
+
+    def __init__(self) -> None:
+        self._banks: dict[int, list[_Group]] = {}
+        self._count = self._begun = 0
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[_Group]:
+        """Yield them in the order in which they began."""
+        return iter(self._in_order(self._banks.values()))
+
+    @staticmethod
+    def _in_order(several: Iterable[list[_Group]]) -> list[_Group]:
+        found = {one.number: one for groups in several for one in groups}
+        return [found[number] for number in sorted(found)]
+
+    def near(self, region: RegionParts) -> list[_Group]:
+        """Return the groups that may share bytes with a region, by what lies around them, in the order they began."""
+        _, _, first, partitions, low, nbytes, _ = region
+        high, behind = low + nbytes, first + partitions
+        bank, last = low // PSUM_BANK_BYTES, (high - 1) // PSUM_BANK_BYTES
+        if bank == last:  # nearly all
+            groups = self._banks.get(bank, [])
+        else:
+            groups = self._in_order([self._banks.get(each, []) for each in range(bank, last + 1)])
+        return [
+            one for one in groups if one.low < high and low < one.high and one.first < behind and first < one.behind
+        ]
+
+    def add(self, group: _Group) -> None:
+        """Take a group that begins."""
+        self._begun = group.number = self._begun + 1
+        self._count += 1
+        for bank in range(group.low // PSUM_BANK_BYTES, (group.high - 1) // PSUM_BANK_BYTES + 1):
+            self._banks.setdefault(bank, []).append(group)
+
+    def leave(self, gone: Iterable[_Group]) -> None:
+        """Forget groups that are overwritten."""
+        for group in gone:
+            self._count -= 1
+            for bank in range(group.low // PSUM_BANK_BYTES, (group.high - 1) // PSUM_BANK_BYTES + 1):
+                self._banks[bank].remove(group)
 
 
 def _marks_ends(device: Device) -> bool:
@@ -178,7 +225,7 @@ class Groups:
             and not any(graph.has("tiles.json") for graph in graphs)
             and (how_checked(device.model.neff) == "own" or kept_of(device, "ends", lambda: _marks_ends(device)))
         )
-        self._groups: list[list[_Group]] = [[] for _ in device.cores]
+        self._groups = [_Live() for _ in device.cores]
 
     def is_plain(
         self, core: int, word: isa.Instruction, touches: Touches, begun: Callable[[], Event] | None = None
@@ -199,9 +246,7 @@ class Groups:
                     return False
         return True
 
-    def _goes_on(
-        self, groups: list[_Group], word: isa.MatMul, touches: Touches, begun: Callable[[], Event] | None
-    ) -> bool:
+    def _goes_on(self, groups: _Live, word: isa.MatMul, touches: Touches, begun: Callable[[], Event] | None) -> bool:
         """Take a product that is added to all of the one group it meets, as most are; return whether it is one.
 
         Or, where `begun` makes its event, one that begins a group and meets none.
@@ -213,20 +258,17 @@ class Groups:
         if first and begun is None:
             return False
         region = places[0]
-        low, high = region[4], region[4] + region[5]
-        mine = None
-        for one in groups:
-            if one.low < high and low < one.high:
-                if first or mine is not None:
-                    return False
-                mine = one
+        near = groups.near(region)
         if first and begun is not None:
+            if near:
+                return False
             group = _Group(_made(Region, region), begun)
             group.ended = True  # where nothing marks ends
-            groups.append(group)
+            groups.add(group)
             return True
-        if mine is None or mine.filled or mine.region != region:
+        if len(near) != 1 or near[0].filled or near[0].region != region:
             return False
+        (mine,) = near
         mine.ended, mine.read = True, False  # where nothing marks ends
         return True
 
@@ -243,31 +285,31 @@ class Groups:
             if region.space == "PSUM":
                 self._read(event, region, groups)
         for region in event.writes:
-            if region.space == "PSUM" and (near := _near(groups, region)):
-                gone = {id(one) for one in near if region.covers(one.region)}
-                if gone:
-                    groups[:] = [one for one in groups if id(one) not in gone]
-                for one in near:
-                    if id(one) not in gone and one.region.overlaps(region):
+            if region.space == "PSUM":
+                gone = []
+                for one in groups.near(region):
+                    if region.covers(one.region):
+                        gone.append(one)
+                    elif one.region.overlaps(region):
                         one.filled.append(region)
+                groups.leave(gone)
 
-    def _product(self, event: Event, word: isa.MatMul, groups: list[_Group]) -> None:
+    def _product(self, event: Event, word: isa.MatMul, groups: _Live) -> None:
         (region, *_) = event.writes or (None,)
         if region is None:
             return
-        first = bool(word.acc_flags & FIRST_OF_GROUP)
-        near = _near(groups, region)
+        flags = word.acc_flags
+        first = bool(flags & FIRST_OF_GROUP)
+        near = groups.near(region)
         mine = [one for one in near if (one.region.overlaps(region) if first else one.holds(region))]
         if first:
             for old in mine:
                 self._overwritten(event, region, old)
-            gone = {id(one) for one in mine if region.covers(one.region)}
-            if gone:
-                groups[:] = [one for one in groups if id(one) not in gone]
+            groups.leave([one for one in mine if region.covers(one.region)])
             for old in mine:
                 old.read = old.ended = True  # told already, or another half of the bank
             mine = [_Group(region, event)]
-            groups += mine
+            groups.add(mine[0])
         elif mine and not _fills(mine, region) and _beside([one.region for one in mine], region):
             old = mine[0]
             self._tell("psum-group", event,
@@ -281,11 +323,7 @@ class Groups:
                                "begin a group of its own (acc_flags bit 0), or end that one with its last product",
                                region.common(old.region), old.begun)  # fmt: skip
         for one in mine:
-            one.ended = (
-                bool(word.acc_flags & LAST_OF_GROUP)
-                or not self._marked
-                or (one.ended and not region.covers(one.region))
-            )
+            one.ended = bool(flags & LAST_OF_GROUP) or not self._marked or (one.ended and not region.covers(one.region))
             one.read = False
 
     def _overwritten(self, event: Event, region: Region, old: _Group) -> None:
@@ -312,9 +350,9 @@ class Groups:
             for region, each in self._reads
         )
 
-    def _read(self, event: Event, region: Region, groups: list[_Group]) -> None:
+    def _read(self, event: Event, region: Region, groups: _Live) -> None:
         self._reads.append((region, event))
-        for one in _near(groups, region):
+        for one in groups.near(region):
             if one.region.overlaps(region):
                 one.read = True
                 if not one.ended:

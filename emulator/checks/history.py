@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from emulator.dma.rows import Numbers
 from emulator.loaded import LoadedWord
 
-__all__ = ["Clock", "History", "Unit", "join"]
+__all__ = ["Clock", "Floors", "History", "Unit", "join"]
 
 Clock = tuple[int, ...]
 
@@ -94,3 +98,19 @@ class History:
 def join(first: Clock, second: Clock) -> Clock:
     """Return what both of two clocks tell."""
     return first if first is second else tuple(map(max, first, second))
+
+
+class Floors:
+    """What all units of a run from one on know, the host behind them too; so many are over."""
+
+    def __init__(self, clocks: list[Clock], host: Clock) -> None:
+        self._clocks, self._host, self.over = clocks, host, 0
+
+    @property
+    def now(self) -> Clock:
+        """Return what all that are not over know."""
+        return tuple(self._least[self.over].tolist())
+
+    @cached_property
+    def _least(self) -> Numbers:
+        return np.minimum.accumulate(np.array([*self._clocks, self._host], np.int64)[::-1])[::-1]

@@ -12,8 +12,10 @@ from math import prod
 
 import numpy as np
 
+from emulator.checks.row_sets import are_apart
 from emulator.device import Device
 from emulator.dma.ring_order import Numbers, Runs, meetings, runs_of_side
+from emulator.dma.rows import RowsRequest
 from emulator.dma.transfer import Part, Side, Transfer
 from emulator.dma.views import sbuf_geometry, strided
 from formats.named_tuple import NamedTuple
@@ -50,7 +52,7 @@ def clash_of(device: Device, transfer: Transfer, doubles: Sequence[Clash] | None
 
     `doubles` is what `duplicates` gave when it was over; nothing for who asks right then.
     """
-    if is_simple(transfer):
+    if is_simple(transfer) or are_apart(transfer):
         return None
     if doubles is None:
         doubles = duplicates(device, transfer)
@@ -78,7 +80,10 @@ def clash_of(device: Device, transfer: Transfer, doubles: Sequence[Clash] | None
 
 def is_simple(transfer: Transfer) -> bool:
     """Return whether a transfer is one copy from one kind of memory to the other that writes no byte twice."""
-    parts = transfer.parts
+    request = transfer.request
+    if type(request) is RowsRequest and request.rows.count > 1:
+        return False
+    parts = request.parts
     if len(parts) != 1 or len(parts[0].copies) != 1:
         return False
     ((source, target),) = parts[0].copies

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,16 +22,18 @@ from emulator.checks.inside import Clash, clash_of, is_simple
 from emulator.checks.kept import traits_of
 from emulator.checks.knowledge import Knowledge, Raises, UnknownError, joined, set_by
 from emulator.checks.place import Names
+from emulator.checks.row_races import Looked
+from emulator.checks.row_sets import Places, RowSet, are_apart, regions_in, touched_by
 from emulator.checks.tiles import Tiles
-from emulator.checks.touched import Cell, Group, Touched, Use
+from emulator.checks.touched import Cell, Group, Log, Touched, Use, share
 from emulator.device import Device
-from emulator.dma.regions import places_of
 from emulator.dma.ring_order import keeps_order
 from emulator.dma.transfer import Part, Transfer
-from emulator.events import Event, Places
+from emulator.events import Event
 from emulator.notes import COMPARED, EXECUTED, ISSUED, MOVED, Notes
 from formats.isa import EventSemaphoreRangeClear, Instruction
 from formats.named_tuple import NamedTuple
+from formats.regions import RegionParts
 
 __all__ = ["Order", "Rest", "order_of"]
 
@@ -43,7 +45,7 @@ class Rest(NamedTuple):
     those of transfers that touch nothing that matters are None. `signals` are those of each actor.
     """
 
-    units: list[tuple[Unit | None, Any, Places, Places]]
+    units: list[Looked]
     signals: list[list[tuple[int, Key, int]]]
     known: list[Clock]
     counts: list[int]
@@ -133,7 +135,7 @@ class _Look:
                 known[actor] = clock = joined(known[actor], trigger)
                 count[actor] = number = count[actor] + 1
                 unit = actor, number, clock, transfer, trigger[3]
-                read, written = places_of(transfer, width)
+                read, written = touched_by(transfer, width)
                 if self._moved or not is_simple(transfer):
                     self._look_inside(actor, transfer)
             elif what == ISSUED:
@@ -224,6 +226,9 @@ class _Look:
     def _look_inside(self, actor: int, transfer: Transfer) -> None:
         """See to it that a transfer does nothing to itself; the same one of the same word is looked at once."""
         place = actor, transfer.pc
+        if are_apart(transfer):
+            self._moved[place] = ()
+            return
         if self._moved.get(place) == transfer.parts:
             return
         self._moved[place] = transfer.parts
@@ -232,68 +237,88 @@ class _Look:
 
     def _meet_groups(self) -> None:
         """Go through the accesses to cells that may share bytes with others once more, now that these are known."""
-        cells, engines = self._touched.cells, self._knowledge.engines
+        cells = self._touched.cells
         for unit, read, written, _ in self._units:
             for place in read:
                 cell = cells[place]
                 if cell.group is not None:
                     self._meet_group(unit, cell, cell.group, False)
-                    before = cell.reads
-                    if before and before[-1][0] == unit[0] < engines:
-                        before[-1] = unit
-                    else:
-                        before.append(unit)
             for place in written:
                 cell = cells[place]
                 if cell.group is not None:
                     self._meet_group(unit, cell, cell.group, True)
-                    cell.write, cell.reads = unit, []
+                    cell.write = unit
 
     def _meet_group(self, unit: Use, cell: Cell, group: Group, write: bool) -> None:
-        """Compare an access with the last ones of each actor to the group, and with those to the same bytes if need be.
+        """Compare an access with the last ones of each actor to the group, and note it there.
 
-        Who knows of an actor's last access knows of those before it.
+        Who knows of an actor's last access knows of those before it; nearly all do.
         """
         actor, number, clock, _, _ = unit
-        knows = True
-        for by, last in group.writes.items():
-            if clock[by] < last and (by != actor or (actor >= self._knowledge.engines and last != number)):
-                knows = False
+        is_queue = actor >= self._knowledge.engines
+        for by, log in group.writes.items():
+            if clock[by] < log.last and (by != actor or is_queue):
+                self._look_back(unit, cell, write, group, log, True)
         if write:
-            if knows:
-                for by, last in group.reads.items():
-                    if clock[by] < last and (by != actor or (actor >= self._knowledge.engines and last != number)):
-                        knows = False
-            group.writes[actor] = number
-        else:
-            group.reads[actor] = number
-        if not knows:
-            if not group.is_split:
-                group.split()
-            self._compare(unit, cell, write)
+            for by, log in group.reads.items():
+                if clock[by] < log.last and (by != actor or is_queue):
+                    self._look_back(unit, cell, True, group, log, False)
+        logs = group.writes if write else group.reads
+        mine = logs.get(actor)
+        if mine is None:
+            mine = logs[actor] = Log()
+        # Transfers of a queue do not wait for one another: each of those that read may matter to one that writes.
+        key = (number, cell) if is_queue else cell
+        if key in mine:
+            del mine[key]
+        mine[key] = unit, cell
+        mine.last = number
+
+    def _look_back(self, unit: Use, cell: Cell, write: bool, group: Group, log: Log, wrote: bool) -> None:
+        """Compare an access with those to the same bytes that an actor made since the last one that is known.
+
+        Raises LookupError where these are too many.
+        """
+        actor, number, clock, transfer, _ = unit
+        _, _, first, partitions, low, nbytes, _ = cell.region
+        behind, high = first + partitions, low + nbytes
+        looked = 0
+        for (by, its, _, word, _), other in reversed(log.values()):
+            if its <= clock[by]:
+                break
+            looked += 1
+            _, _, its_first, its_partitions, its_low, its_nbytes, _ = other.region
+            if (
+                its_low >= high
+                or its_low + its_nbytes <= low
+                or its_first >= behind
+                or its_first + its_partitions <= first
+            ):
+                continue
+            if not share(cell, other) or (by == actor and its == number):
+                continue
+            if by != actor or not keeps_order(word, wrote, transfer, write, cell.common(other)):
+                self._suspects += (cell, other)
+        group.take(looked)
 
     def _compare(self, unit: Use, cell: Cell, write: bool) -> None:
-        """Note what does not surely come before an access though it has to."""
-        around = [(cell, False), *cell.near] if cell.near else ((cell, False),)
-        for other, covers in around:
-            if other.write is not None and not self._is_over(other.write, other, True, unit, cell, write):
-                self._suspects += (cell, other)
-            if write:
-                for one in other.reads:
-                    if not self._is_over(one, other, False, unit, cell, True):
-                        self._suspects += (cell, other)
-                if covers:
-                    other.write, other.reads = None, []
+        """Note what does not surely come before an access to the same region though it has to."""
+        if cell.write is not None and not self._is_over(cell.write, cell, True, unit, write):
+            self._suspects.append(cell)
+        if write:
+            for one in cell.reads:
+                if not self._is_over(one, cell, False, unit, True):
+                    self._suspects.append(cell)
 
-    def _is_over(self, old: Use, its: Cell, wrote: bool, unit: Use, cell: Cell, write: bool) -> bool:
-        """Return whether an access surely comes before another one."""
+    def _is_over(self, old: Use, cell: Cell, wrote: bool, unit: Use, write: bool) -> bool:
+        """Return whether an access surely comes before another one of the same region."""
         by, number, _, word, _ = old
         actor, mine, clock, transfer, _ = unit
         if by != actor:
             return clock[by] >= number
         if actor < self._knowledge.engines or number == mine or clock[actor] >= number:
             return True
-        return keeps_order(word, wrote, transfer, write, cell.common(its))
+        return keeps_order(word, wrote, transfer, write, cell.common(cell))
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -324,7 +349,7 @@ class _Look:
         knowledge, places, barriers = self._knowledge, self._knowledge.places, self._knowledge.barriers
         reach = self._touched.reach_of(self._suspects)
         matter = {place for place, cell in self._touched.cells.items() if id(cell) in reach}
-        units: list[tuple[Unit | None, Any, Places, Places]] = []
+        units: list[Looked] = []
         signals: list[list[tuple[int, Key, int]]] = [[] for _ in range(knowledge.everyone)]
         for (actor, number, clock, word, loaded), read, written, note in self._units:
             if note[0] == MOVED:
@@ -335,8 +360,7 @@ class _Look:
                 if new > old and (core, index) not in barriers:
                     signals[places[actor]].append((number, (core, kind, index), new))
             if not (matter.isdisjoint(read) and matter.isdisjoint(written)):
-                seen = tuple([place for place in read if place in matter])
-                left = tuple([place for place in written if place in matter])
+                seen, left = self._matters(read, matter), self._matters(written, matter)
                 if note[0] == MOVED:
                     made = Unit(places[actor], number, knowledge.spread(clock), word, loaded, word.triggered_ps)
                 else:
@@ -349,6 +373,13 @@ class _Look:
         for actor, place in enumerate(knowledge.places):
             known[place], count[place] = knowledge.spread(knowledge.known[actor]), knowledge.count[actor]
         return Rest(units, signals, known, count)
+
+    def _matters(self, places: Places, matter: Collection[RegionParts | RowSet]) -> tuple[RegionParts | RowSet, ...]:
+        """Return those of some places that matter to racecheck; rows that leave no byte out are regions to it."""
+        left = tuple([place for place in places if place in matter])
+        if any(isinstance(place, RowSet) and place.is_box for place in left):
+            return regions_in(left, self._width)
+        return left
 
 
 def _event(note: tuple[Any, ...], core: int) -> Event:

@@ -8,6 +8,7 @@ from emulator.access import plan_of
 from emulator.checks.finding import Site
 from emulator.checks.history import Unit
 from emulator.device import Device
+from emulator.dma.transfer import Transfer
 from formats.errors import FormatError, NeuronError
 from formats.neff.tiles import Tile
 from formats.regions import Region
@@ -46,7 +47,7 @@ def unit_site(
     """Return the site of a unit; `names` are those of the clocks."""
     core, engine = names[unit.actor]
     word = unit.word
-    pc = word.pc if hasattr(word, "parts") else unit.loaded.pc if unit.loaded is not None else -1
+    pc = word.pc if isinstance(word, Transfer) else unit.loaded.pc if unit.loaded is not None else -1
     return site_of(
         device,
         core,
@@ -69,7 +70,7 @@ def condition(key: tuple[int, str, int], value: int) -> str:
 
 def operands_at(device: Device, core: int, engine: str, word: Any, region: Region, write: bool) -> str:
     """Return the name of the operand of a word that gives a region, "" where that is not clear."""
-    if hasattr(word, "parts"):
+    if isinstance(word, Transfer):
         return "dst" if write else "src"
     resolver = device.cores[core].resolver
     for plan in plan_of(type(word)):

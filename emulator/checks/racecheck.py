@@ -5,22 +5,25 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+
+import numpy as np
 
 from emulator.checks.alike import Alike
 from emulator.checks.clocks import Clocks, Key
 from emulator.checks.finding import Finding, Site, SuggestedWait
-from emulator.checks.history import Clock, Unit
+from emulator.checks.history import Clock, Floors, Unit
 from emulator.checks.inside import Clash, clash_of, is_simple
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
+from emulator.checks.row_races import Looked, Met, RowRecord, RowShadow, even_rows
+from emulator.checks.row_sets import Mask, RowSet, are_apart
 from emulator.checks.shadow import Cell, Record, Shadow
 from emulator.checks.stores import Stores
 from emulator.device import Device
 from emulator.dma.regions import regions_of, side_regions
 from emulator.dma.ring_order import keeps_order
 from emulator.dma.transfer import Part, Transfer
-from emulator.events import Event, Places, Touches
+from emulator.events import Event, Touches
 from formats.regions import RegionParts
 
 __all__ = ["Racecheck"]
@@ -54,6 +57,9 @@ class Racecheck:
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
         self._cells: dict[RegionParts, Cell] = {}  # of all of them
+        self._sites: dict[int, tuple[Unit, Site]] = {}  # of units that were told of
+        self._floors: Floors | None = None  # of units of a run that is over
+        self._rows: dict[int, RowShadow] = {}  # by the identity of the memory's records
         # Of a run that is over: its stores, which are carried out again, and what scatters did when they were over.
         self.stores: Stores | None = None
         self.doubles: dict[int, tuple[Clash, ...]] = {}
@@ -91,22 +97,31 @@ class Racecheck:
             cell = cells.get(region) or self._shadow(region).cell(region)
             cell.shadow.touch(cell, unit, True)
 
-    def look_at(self, units: Iterable[tuple[Unit | None, Any, Places, Places]]) -> None:
+    def look_at(self, units: Iterable[Looked]) -> None:
         """Check some words and transfers of a run that is over, in their order, and some of what each touched.
 
         Stores of transfers without a unit are carried out again, and no more.
         """
-        for unit, word, reads, writes in units:
+        even = even_rows(self.device, units)
+        self._floors = Floors([unit.clock for unit, *_ in even if unit is not None], self.clocks.everything())
+        for unit, word, reads, writes, sets in even:
             if self.stores is not None and isinstance(word, Transfer):
                 self.alike.begin(self.stores.redo(word))
             if unit is not None:
                 self._access(unit, reads, writes)
+                for rows in sets:
+                    self._store_rows(unit, rows)
+                self._floors.over += 1
+        self._floors = None
 
     def _inside(self, unit: Unit, transfer: Transfer) -> None:
         """Report what a transfer does to itself; the same transfer of the same word is looked at once."""
         if is_simple(transfer) and not self._transfers:
             return
         place = self._place(unit)
+        if are_apart(transfer):
+            self._transfers[place] = ()
+            return
         if self._transfers.get(place) == transfer.parts:
             return
         self._transfers[place] = transfer.parts
@@ -168,7 +183,11 @@ class Racecheck:
         return shadow
 
     def _new_shadow(self, shift: int) -> Shadow:
-        return Shadow(shift, self._race, self.clocks.floor, self.clocks.engines, self._in_ring, self._cells)
+        return Shadow(shift, self._race, self._floor, self.clocks.engines, self._in_ring, self._cells)
+
+    def _floor(self) -> Clock:
+        """Return what everybody knows whose accesses are still to come."""
+        return self.clocks.floor() if self._floors is None else self._floors.now
 
     @staticmethod
     def _in_ring(old: Record, new: Record) -> bool:
@@ -177,25 +196,35 @@ class Racecheck:
 
     def _race(self, old: Record, new: Record) -> bool:
         """Report a race; return whether it changes nothing, so that others of the same access may matter."""
-        self.races += 1
-        pair = (self._place(old.unit), self._place(new.unit), old.write, new.write)
-        known = self._by_pair.get(pair)
-        # Two cores that do the same work store the same bytes: odd, and no reason to fail.
-        apart = self.clocks.names[old.actor][0] != self.clocks.names[new.actor][0]
-        apart = apart and new.region.space == "HBM"
+        apart = self._are_apart(old, new)
         same = old.write and new.write and apart and not self.alike.changes(new.region)
         if same:
             self.alike.same(old, new)
+        finding = self._told(old, new, same)
+        if finding is not None and apart and not same:
+            self.alike.differ(finding, old, new)
+        return same
+
+    def _are_apart(self, old: Record, new: Record) -> bool:
+        """Return whether two cores touch the same bytes of device memory."""
+        return self.clocks.names[old.actor][0] != self.clocks.names[new.actor][0] and new.region.space == "HBM"
+
+    def _told(self, old: Record, new: Record, same: bool) -> Finding | None:
+        """Return the finding of a race, made for the first one of its two places; None where there are too many.
+
+        Two cores that do the same work store the `same` bytes: odd, and no reason to fail.
+        """
+        self.races += 1
+        pair = (self._place(old.unit), self._place(new.unit), old.write, new.write)
+        known = self._by_pair.get(pair)
         if known is not None:
             known[0].count += 1
             self._read_by_transfer(known[0], old, new)
-            if apart and not same:
-                self.alike.differ(known[0], old, new)
-            if not same and known[0].kind == "same-bytes":
-                known[0].kind, known[0].severity = "write-write", "error"
-            return same
+            if not same:
+                self._differs(known[0])
+            return known[0]
         if len(self._by_pair) >= _LIMIT:
-            return same
+            return None
         region = new.region.common(old.region)
         here, there = self._site(new, old), self._site(old, new)
         kind = "same-bytes" if same else _KINDS[old.write, new.write]
@@ -214,12 +243,16 @@ class Racecheck:
         finding = Finding("racecheck", kind, severity, message, here, (there,), region, name)
         finding.open = not old.write
         self._read_by_transfer(finding, old, new)
-        if apart and not same:
-            self.alike.differ(finding, old, new)
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
         self._units[id(finding)] = old.unit, new.unit
         self.findings.append(finding)
-        return same
+        return finding
+
+    @staticmethod
+    def _differs(finding: Finding) -> None:
+        """Take a race of the places of a finding in which bytes differ."""
+        if finding.kind == "same-bytes":
+            finding.kind, finding.severity = "write-write", "error"
 
     @staticmethod
     def _read_by_transfer(finding: Finding, old: Record, new: Record) -> None:
@@ -228,21 +261,74 @@ class Racecheck:
         if read is not None and isinstance(read.unit.word, Transfer) and len(finding.regions) == finding.count - 1:
             finding.regions = (*finding.regions, new.region.common(old.region)) if finding.count < _REGIONS else ()
 
+    # --- rows of one transfer ----------------------------------------------------------------------------------------
+
+    def _store_rows(self, unit: Unit, rows: RowSet) -> None:
+        """Check rows that a transfer scatters."""
+        self.accesses += rows.count
+        shadow = self._shadow(rows.box)
+        beside = self._rows.get(id(shadow))
+        if beside is None:
+            beside = self._rows[id(shadow)] = RowShadow(shadow, self._race_rows)
+        beside.touch(unit, rows)
+        if self._pair:
+            self.alike.stored_rows(unit, rows)
+
+    def _race_rows(self, met: list[Met], new: RowRecord) -> list[Mask]:
+        """Report races of rows; return for each meeting at which rows it changes nothing, as `_race` does."""
+        losses = sum(int(np.count_nonzero(one.these)) for one in met)
+        if not (self.alike.has_room(losses) and all(one.old.write for one in met)):
+            return self._race_one_by_one(met, new)
+        changed = None
+        stay = []
+        for old, these in met:
+            row = new.rows.first(these)
+            low = int(new.rows.starts[row])
+            first, this = Met(old, these).at(low), new.at(low)
+            apart, same = self._are_apart(first, this), np.zeros_like(these)
+            if apart:
+                changed = self.alike.changed_rows(new.rows) if changed is None else changed
+                same = these & ~changed
+                if same.any():
+                    self.alike.same_rows(old.unit, new.unit, new.rows, same)
+            stay.append(same)
+            differ = these & ~same
+            finding = self._told(first, this, not differ[new.rows.place(row)])
+            count = int(np.count_nonzero(these)) - 1
+            self.races += count
+            if finding is None:
+                continue
+            finding.count += count
+            if differ.any():
+                self._differs(finding)
+                if apart:
+                    self.alike.differ_rows(finding, old.unit, new.unit, new.rows, differ)
+        return stay
+
+    def _race_one_by_one(self, met: list[Met], new: RowRecord) -> list[Mask]:
+        """Report races of rows, row by row."""
+        stay = [np.zeros_like(one.these) for one in met]
+        order = sorted(range(len(met)), key=lambda number: met[number].old.serial)
+        for place in np.argsort(new.rows.order).tolist():
+            low = int(new.rows.lows[place])
+            for number in order:
+                if met[number].these[place]:
+                    stay[number][place] = self._race(met[number].at(low), new.at(low))
+        return stay
+
     def _place(self, unit: Unit) -> tuple[int, int]:
         word = unit.word
-        return unit.actor, word.pc if hasattr(word, "parts") else unit.loaded.pc if unit.loaded is not None else -1
+        return unit.actor, word.pc if isinstance(word, Transfer) else unit.loaded.pc if unit.loaded is not None else -1
 
     def _site(self, record: Record, other: Record) -> Site:
+        unit = record.unit
+        known = self._sites.get(id(unit))
+        if known is None or known[0] is not unit:
+            known = self._sites[id(unit)] = unit, unit_site(self.device, self.clocks.names, unit)
         core, engine = self.clocks.names[record.actor]
-        operand = operands_at(self.device, core, engine, record.unit.word, record.region, record.write)
-        return unit_site(
-            self.device,
-            self.clocks.names,
-            record.unit,
-            access="writes" if record.write else "reads",
-            operand=operand,
-            seen=record.unit.clock[other.actor],
-        )
+        operand = operands_at(self.device, core, engine, unit.word, record.region, record.write)
+        access = "writes" if record.write else "reads"
+        return known[1]._replace(access=access, operand=operand, seen=unit.clock[other.actor])
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -253,7 +339,7 @@ class Racecheck:
             width = device.arch.sbuf_bytes.whole
             for unit in self.clocks.unfinished():
                 unit.time_ps = device.now_ps if unit.time_ps < 0 else unit.time_ps
-                if hasattr(unit.word, "parts"):
+                if isinstance(unit.word, Transfer):
                     self._access(unit, regions_of(unit.word.reads, width), regions_of(unit.word.writes, width))
                 else:
                     core, engine = self.clocks.names[unit.actor]
@@ -301,9 +387,9 @@ class Racecheck:
         for tensor in self.device.model.outputs:
             placed = self.device.model.tensors[tensor.name]
             shadow = self._hbm.get(placed.address)
-            for record in shadow.writes() if shadow is not None else ():
-                if host[record.actor] >= record.number:
-                    continue
+            beside = self._rows.get(id(shadow))
+            rows = beside.writes(host) if beside is not None else ()
+            for record in shadow.writes(rows, host) if shadow is not None else ():
                 self.races += 1
                 known = self._by_pair.get((self._place(record.unit), "host"))
                 if known is not None:

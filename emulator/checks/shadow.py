@@ -9,9 +9,12 @@ behind the old one too. What remains stays bounded, and the work per access with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import numpy as np
 
 from emulator.checks.history import Clock, Unit
+from emulator.checks.row_sets import RowSet
 from emulator.checks.spans import Combs
 from formats.named_tuple import NamedTuple
 from formats.regions import Region, RegionParts, share_bytes
@@ -181,6 +184,36 @@ class Shadow:
         self._spans.add(low, high, pattern, cell)
         self._cells[region] = cell
 
+    # --- rows of one transfer (`row_races`) --------------------------------------------------------------------------
+
+    def around(self, rows: RowSet) -> list[Cell]:
+        """Return the regions around a set of rows, all that may share bytes with it; rank the buckets of its rows."""
+        rank, shift, box = self._ranks(), self.shift, rows.box
+        places = np.stack((rows.starts, rows.starts + rows.nbytes - 1), 1) >> shift
+        if (places[:, 1] - places[:, 0] < 2).all():
+            for place in dict.fromkeys(places.ravel().tolist()):
+                rank.setdefault(place, len(rank))
+        else:
+            for first, last in places.tolist():
+                for place in range(first, last + 1):
+                    rank.setdefault(place, len(rank))
+        near = self._spans.near(box.byte, box.end, None)
+        return [cell for cell in near if cell.low <= box.byte and box.end <= cell.high]
+
+    def serials(self, count: int) -> int:
+        """Return the number of the first of several accesses."""
+        first = self._serial + 1
+        self._serial += count
+        return first
+
+    def keeps_order(self, old: Record, new: Record) -> bool:
+        """Return whether their rings order two accesses of one queue."""
+        return self._in_ring is not None and self._in_ring(old, new)
+
+    def floor(self) -> Clock:
+        """Return what everybody knows."""
+        return self._floor()
+
     def _ranks(self) -> dict[int, int]:
         """Return the buckets in the order in which they were touched."""
         rank, shift = self._rank, self.shift
@@ -205,10 +238,15 @@ class Shadow:
                 self._place(cell)
                 self._stayed += 1
 
-    def writes(self) -> list[Record]:
-        """Return the writes that are still on record, each once."""
-        rank = self._ranks()
+    def writes(self, rows: Iterable[Record] = (), known: Clock | None = None) -> list[Record]:
+        """Return the writes that are still on record, each once, and those of rows; none that is known."""
         found = [old for cell in self._cells.values() if cell.shadow is self for old in cell.held if old.write]
+        if known is not None:
+            found = _unknown(found, known)
+        found += rows
+        if not found:
+            return found
+        rank = self._ranks()
         shift = self.shift
 
         def order(old: Record) -> tuple[int, int]:

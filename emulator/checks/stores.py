@@ -2,22 +2,120 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
 from emulator.checks.inside import bytes_of
+from emulator.checks.row_sets import Mask, RowSet, scattered_by
 from emulator.device import Device
 from emulator.dma.transfer import Side, Transfer
 
-__all__ = ["Before", "Stores", "before_of"]
+__all__ = ["Before", "Bytes", "HeldRows", "HeldSide", "Stores", "before_of"]
 
 Bytes = npt.NDArray[np.uint8]
-Before = list[tuple[Side, Bytes]]
+
+
+class HeldSide:
+    """The bytes of a side as they were before it was written."""
+
+    __slots__ = ("_device", "_side", "_was", "span")
+
+    def __init__(self, device: Device, side: Side) -> None:
+        self._device, self._side, self.span = device, side, side.span
+        self._was = self.now.copy()
+
+    @property
+    def now(self) -> Bytes:
+        """Return the bytes as they are."""
+        return bytes_of(self._device, self._side)
+
+    def put(self, held: Bytes | None = None) -> None:
+        """Write bytes, those that were there where none are given."""
+        self.now[...] = self._was if held is None else held
+
+    def changes(self, low: int, high: int) -> bool:
+        """Return whether what may share bytes with a range in the span is not what it was."""
+        return not np.array_equal(self._was, self.now)
+
+    def has(self, low: int, high: int) -> bool:
+        """Return whether a range is all there in one piece."""
+        first, behind = self.span
+        return first <= low and high <= behind and self._side.nbytes == behind - first
+
+    def part(self, low: int, high: int) -> Bytes | None:
+        """Return what a range was that is there; nothing where the side goes through its bytes in another order."""
+        steps = [step for step, _ in self._side.dims]
+        if steps != sorted(steps, reverse=True):
+            return None
+        first, _ = self.span
+        return self._was.reshape(-1)[low - first : high - first].copy()
+
+
+class HeldRows:
+    """The bytes of rows as they were before a transfer scattered them, in the order of their addresses."""
+
+    def __init__(self, device: Device, rows: RowSet) -> None:
+        self._device, self.rows = device, rows
+        low = rows.box.byte
+        self.span = low, rows.box.end
+        self._at = rows.lows - low
+        self.was = self.now
+
+    @property
+    def _windows(self) -> Bytes:
+        nbytes, box = self.rows.nbytes, self.rows.box
+        data, _ = self._device.hbm.views(box.byte, box.nbytes)
+        return np.ndarray((box.nbytes - nbytes + 1, nbytes), np.uint8, data, 0, (1, 1))
+
+    @property
+    def now(self) -> Bytes:
+        """Return a copy of the bytes as they are."""
+        return self._windows[self._at]
+
+    def put(self, held: Bytes | None = None) -> None:
+        """Write bytes, those that were there where none are given."""
+        self._windows[self._at] = self.was if held is None else held
+        self.__dict__.pop("changed", None)
+
+    @cached_property
+    def changed(self) -> Mask:
+        """Return which rows are not what they were, once the store is over."""
+        found: Mask = (self.was != self.now).any(1)
+        return found
+
+    def changes(self, low: int, high: int) -> bool:
+        """Return whether a row that shares bytes with a range is not what it was."""
+        return bool(self.changed[self.rows.range(low, high)].any())
+
+    def has(self, low: int, high: int) -> bool:
+        """Return whether a range lies in a row."""
+        return self._holder(low, high) >= 0
+
+    def part(self, low: int, high: int) -> Bytes | None:
+        """Return what a range was that lies in a row."""
+        row = self._holder(low, high)
+        first = int(self.rows.lows[row])
+        return self.was[row, low - first : high - first].copy()
+
+    def _holder(self, low: int, high: int) -> int:
+        at = self.rows.range(low, high)
+        for row in range(at.start, at.stop):
+            if self.rows.lows[row] <= low and high <= self.rows.lows[row] + self.rows.nbytes:
+                return row
+        return -1
+
+
+Before = list[HeldSide | HeldRows]
 
 
 def before_of(device: Device, transfer: Transfer) -> Before:
     """Return the bytes of device memory that a transfer is about to overwrite."""
-    return [(side, bytes_of(device, side).copy()) for side in transfer.writes if side.space == "HBM"]
+    rows = scattered_by(transfer)
+    if rows is not None:
+        return [HeldRows(device, rows)]
+    return [HeldSide(device, side) for side in transfer.writes if side.space == "HBM"]
 
 
 class Stores:
@@ -42,11 +140,10 @@ class Stores:
 
     def rewind(self) -> None:
         """Have the bytes of device memory be as before all stores."""
-        device = self._device
         for _, before in reversed(self._stores):
-            self._behind.append([bytes_of(device, side).copy() for side, _ in before])
-            for side, held in before:
-                bytes_of(device, side)[...] = held
+            self._behind.append([each.now.copy() for each in before])
+            for each in before:
+                each.put()
         self._next = 0
 
     def redo(self, transfer: Transfer) -> Before:
@@ -55,8 +152,8 @@ class Stores:
             return []
         before, behind = self._stores[self._next][1], self._behind.pop()
         self._next += 1
-        for (side, _), held in zip(before, behind, strict=True):
-            bytes_of(self._device, side)[...] = held
+        for each, held in zip(before, behind, strict=True):
+            each.put(held)
         return before
 
     def redo_all(self) -> None:

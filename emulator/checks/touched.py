@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from emulator.checks.row_sets import RowSet
 from formats.regions import Region, RegionParts, share_bytes
 
-__all__ = ["Cell", "Group", "Touched", "Use"]
+__all__ = ["Cell", "Group", "Log", "Touched", "Use", "share"]
 
 _PATIENCE = 64  # comparisons of a region with others, on the average, beyond which somebody else has to look
 _made = tuple.__new__
@@ -21,16 +22,33 @@ _made = tuple.__new__
 Use = tuple[int, int, list[int], Any, Any]
 
 
-class Group:
-    """Cells that may share bytes; the last words and transfers that wrote to one of them, or read one, by actor."""
+class Log(dict["Cell | tuple[int, Cell]", "tuple[Use, Cell]"]):
+    """The accesses of an actor to cells of a group, in order, each cell's latest; `last` is the number of the last."""
 
-    __slots__ = ("cells", "is_split", "reads", "writes")
+    __slots__ = ("last",)
+    last: int
+
+
+class Group:
+    """Cells that may share bytes; the words and transfers that wrote to one of them, or read one, by actor."""
+
+    __slots__ = ("cells", "is_split", "patience", "reads", "writes")
 
     def __init__(self, cells: list[Cell]) -> None:
         self.cells = cells
         self.is_split = False
-        self.writes: dict[int, int] = {}
-        self.reads: dict[int, int] = {}
+        self.patience = _PATIENCE * len(cells)
+        self.writes: dict[int, Log] = {}
+        self.reads: dict[int, Log] = {}
+
+    def take(self, looked: int) -> None:
+        """Count accesses that another one was compared with.
+
+        Raises LookupError where they become too many.
+        """
+        self.patience += _PATIENCE - looked
+        if self.patience < 0:
+            raise LookupError
 
     def split(self) -> None:
         """Tell each cell of those that share bytes with it, where one of the two is written.
@@ -66,7 +84,7 @@ class Cell:
     """A region that is touched: who wrote it last, who has read it since, and which others share bytes with it.
 
     Words of `owner` from pc `since` to `until` have a tile there. `by` is the engine whose words alone touch it, None
-    where a transfer or another one does, and of device memory.
+    where a transfer or another one does, and of device memory. Where it is of `rows`, the region is around all of them.
     """
 
     __slots__ = (
@@ -77,14 +95,15 @@ class Cell:
         "owner",
         "reads",
         "region",
+        "rows",
         "since",
         "until",
         "write",
         "written",
     )
 
-    def __init__(self, region: RegionParts) -> None:
-        self.region = region
+    def __init__(self, region: RegionParts, rows: RowSet | None = None) -> None:
+        self.region, self.rows = region, rows
         if region[0] == "HBM":
             self.by, self.core = None, -1  # whoever reads it at the end has to know who wrote it
         else:
@@ -103,19 +122,19 @@ class Cell:
         return mine.common(others)
 
 
-class _Cells(dict[RegionParts, Cell]):
-    """Cells by region, made where they are asked for."""
+class _Cells(dict["RegionParts | RowSet", Cell]):
+    """Cells by region, or rows, made where they are asked for."""
 
-    def __missing__(self, region: RegionParts) -> Cell:
-        cell = self[region] = Cell(region)
+    def __missing__(self, place: RegionParts | RowSet) -> Cell:
+        cell = self[place] = Cell(place.box, place) if isinstance(place, RowSet) else Cell(place)
         return cell
 
 
 class Touched:
-    """What the words and transfers of a run touched: `cells` by region, made where they are asked for."""
+    """What the words and transfers of a run touched: `cells` by region, or rows, made where they are asked for."""
 
     def __init__(self) -> None:
-        self.cells: dict[RegionParts, Cell] = _Cells()
+        self.cells: dict[RegionParts | RowSet, Cell] = _Cells()
 
     def bring_together(self) -> bool:
         """Put cells whose ranges have bytes in common into groups, where one of them is written, as if none were yet.
@@ -177,6 +196,19 @@ def _group(cells: list[Cell]) -> bool:
     return True
 
 
+def share(one: Cell, other: Cell) -> bool:
+    """Return whether two cells whose boxes have bytes in common share some."""
+    if one is other:
+        return True
+    if _is_scattered(one) or _is_scattered(other):
+        return _share_rows(one, other)
+    _, _, _, _, low, nbytes, pattern = one.region
+    _, _, _, _, its_low, its_nbytes, its_pattern = other.region
+    if pattern is None and its_pattern is None:
+        return True
+    return share_bytes(low, nbytes, pattern, its_low, its_nbytes, its_pattern)
+
+
 def _pair(one: Cell, other: Cell) -> None:
     """Put two cells beside each other where they share bytes; their ranges do."""
     if one.by is other.by and one.by is not None:
@@ -185,6 +217,9 @@ def _pair(one: Cell, other: Cell) -> None:
     _, _, its_first, its_partitions, its_low, its_nbytes, its_pattern = other.region
     if first >= its_first + its_partitions or its_first >= first + partitions:
         return
+    if (one.rows is not None and not one.rows.is_box) or (other.rows is not None and not other.rows.is_box):
+        _pair_rows(one, other)
+        return
     # A range that leaves no byte out shares some with all that lies in it.
     holds = pattern is None and low <= its_low and its_low + its_nbytes <= low + nbytes
     lies = its_pattern is None and its_low <= low and low + nbytes <= its_low + its_nbytes
@@ -192,11 +227,51 @@ def _pair(one: Cell, other: Cell) -> None:
     if is_thinned and not (holds or lies or share_bytes(low, nbytes, pattern, its_low, its_nbytes, its_pattern)):
         return
     same = low == its_low and nbytes == its_nbytes and pattern == its_pattern
+    _put_beside(
+        one, other, (holds or same) and first <= its_first and its_first + its_partitions <= first + partitions,
+        (lies or same) and its_first <= first and first + partitions <= its_first + its_partitions,
+    )  # fmt: skip
+
+
+def _put_beside(one: Cell, other: Cell, covers: bool, is_covered: bool) -> None:
+    """Put two cells beside each other: whether a write to the one leaves nothing of the other, and the other way."""
     if one.near is None:
         one.near = []
     if other.near is None:
         other.near = []
-    one.near.append(
-        (other, (holds or same) and first <= its_first and its_first + its_partitions <= first + partitions)
-    )
-    other.near.append((one, (lies or same) and its_first <= first and first + partitions <= its_first + its_partitions))
+    one.near.append((other, covers))
+    other.near.append((one, is_covered))
+
+
+def _is_scattered(cell: Cell) -> bool:
+    return cell.rows is not None and not cell.rows.is_box
+
+
+def _share_rows(one: Cell, other: Cell) -> bool:
+    """Return whether rows of the one share bytes with the other; those of a pattern are taken to."""
+    if not _is_scattered(one):
+        one, other = other, one
+    rows = one.rows
+    assert rows is not None
+    if _is_scattered(other):
+        assert other.rows is not None
+        return rows.meets(other.rows)
+    _, _, _, _, low, nbytes, pattern = other.region
+    return pattern is not None or rows.meets_range(low, low + nbytes)
+
+
+def _pair_rows(one: Cell, other: Cell) -> None:
+    """Put two cells beside each other where rows of the one share bytes with the other."""
+    if not _share_rows(one, other):
+        return
+    mine, others = one.rows, other.rows
+    same = mine is not None and others is not None and mine.same_rows(others)
+    _put_beside(one, other, same or _holds(one, other), same or _holds(other, one))
+
+
+def _holds(one: Cell, other: Cell) -> bool:
+    """Return whether a cell is a range around all of another."""
+    _, _, _, _, low, nbytes, pattern = one.region
+    _, _, _, _, its_low, its_nbytes, _ = other.region
+    is_range = pattern is None and not _is_scattered(one)
+    return is_range and low <= its_low and its_low + its_nbytes <= low + nbytes

@@ -12,7 +12,7 @@ from emulator.dma.views import box_of
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region, Shape, shape_of
 
-__all__ = ["TransferRegions", "places_of", "regions_of", "side_regions"]
+__all__ = ["TransferRegions", "places_of", "regions_of", "regions_of_rows", "shape_of_side", "side_regions"]
 
 _made = tuple.__new__  # a named tuple in half the time
 
@@ -54,11 +54,11 @@ def places_of(transfer: Transfer, width: int) -> tuple[tuple[Region, ...], tuple
 def _regions(transfer: Transfer, width: int, writes: bool) -> tuple[Region, ...]:
     request = transfer.request
     if isinstance(request, RowsRequest) and not request.rows.is_cut and (writes or not request.rows.adds):
-        return _regions_of_rows(request.rows, int(writes), width)
+        return regions_of_rows(request.rows, int(writes), width)
     return regions_of(transfer.writes if writes else transfer.reads, width)
 
 
-def _regions_of_rows(rows: Rows, which: int, width: int) -> tuple[Region, ...]:
+def regions_of_rows(rows: Rows, which: int, width: int) -> tuple[Region, ...]:
     """Return the regions of rows that are not cut, of their sources (0) or targets (1)."""
     side, places = rows.sides[which], rows.places(which).tolist()
     core, dims, run = side.core, side.dims, side.run
@@ -78,6 +78,11 @@ def regions_of(sides: Sequence[Side], width: int) -> tuple[Region, ...]:
     if len(sides) == 1:
         return side_regions(sides[0], width)
     return tuple(region for side in sides for region in side_regions(side, width))
+
+
+def shape_of_side(side: Side) -> Shape:
+    """Return the shape of the bytes of a side of device memory."""
+    return _shape(side.dims, side.run)
 
 
 @lru_cache(1 << 10)

@@ -27,10 +27,11 @@ class Rows:
 
     Row r of side `moving` (0 the source, 1 the target) lies at index r times `index_step`, that of the other one at r
     times `row_step`.  With `skip`, runs of the moving side outside its variable are left out.  `moved` is where rows
-    begin on the moving side, `whole` which of them are not cut: None where all are there.
+    begin on the moving side, `whole` which of them are not cut: None where all are there. `sets` is what checks make of
+    each side, once they have.
     """
 
-    __slots__ = ("_cut", "adds", "index_step", "moved", "moving", "numbers", "op", "row_step", "sides", "whole")
+    __slots__ = ("_cut", "adds", "index_step", "moved", "moving", "numbers", "op", "row_step", "sets", "sides", "whole")
 
     def __init__(
         self, op: str, source: Side, target: Side, moving: int, numbers: Numbers, index_step: int, row_step: int,
@@ -39,6 +40,7 @@ class Rows:
         self.op, self.sides, self.moving = op, (source, target), moving
         self.numbers, self.index_step, self.row_step = numbers, index_step, row_step
         self.adds = op == "add"
+        self.sets: list[Any] | None = None
         side = self.sides[moving]
         count, address = numbers.size, side.address
         ends = (int(numbers.min()), int(numbers.max())) if count > 1 else (int(numbers[0]),) * 2 if count else (0, 0)
@@ -146,6 +148,11 @@ class Rows:
             beside += step
         return tuple(found)
 
+    def part(self, row: int) -> Part:
+        """Return the part of a row that is not cut."""
+        beside = self.sides[1 - self.moving].address + row * self.row_step
+        return self._part(int(self.moved[row]), beside, (int(self.numbers[row]), row, self.index_step))
+
     def _part(self, moved: int, beside: int, chosen: tuple[int, int, int], single: bool = False) -> Part:
         moving = self.moving
         space, core, _, dims, run, dtype, limit, _ = self.sides[moving]
@@ -177,6 +184,13 @@ class RowsRequest(Request):
         )  # fmt: skip
         self.rows = rows
         del self.parts
+
+    def begin(self) -> tuple[tuple[Part, ...], int]:
+        """Return the first part, if any, and how many there are."""
+        rows = self.rows
+        if rows.whole is None and rows.count:
+            return (rows.part(0),), rows.count
+        return super().begin()
 
     def __getattr__(self, name: str) -> tuple[Part, ...]:
         """Make the parts for the first that asks for them."""

@@ -272,6 +272,10 @@ class Request:
         self.priced: tuple[object, int, Any] | None = None
         self.copied: tuple[Any, ...] | None = None
 
+    def begin(self) -> tuple[tuple[Part, ...], int]:
+        """Return the first part, if any, and how many there are."""
+        return self.parts[:1], len(self.parts)
+
 
 class Transfer:
     """One transfer on a queue; `state` goes from "new" over "queued" to "done"; `running` tells when data moves.
@@ -428,10 +432,11 @@ class Transfer:
     @property
     def text(self) -> str:
         """Return what the transfer does, on one line."""
-        if not self.parts:
+        parts, count = self.request.begin()
+        if not parts:
             return "moves nothing"
-        first = self.parts[0].copies
-        more = f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else ""
+        first = parts[0].copies
+        more = f" and {count - 1} more" if count > 1 else ""
         sources = " + ".join(_side_text(source) for source, _ in first)
         return f"{self.op} {self.nbytes} bytes {sources} -> {_side_text(first[0][1])}{more}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from formats.neff import Neff, open_neff
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 
-__all__ = ["Edit", "assembled", "checked", "drop_wait", "serious", "waits_of"]
+__all__ = ["Edit", "assembled", "calls_of", "checked", "drop_wait", "serious", "waits_of"]
 
 Edit = Callable[[Device], object]
 _EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
@@ -47,6 +48,22 @@ def checked(
         if hasattr(observer, "finish"):
             observer.finish()
     return [finding for observer in observers for finding in getattr(observer, "findings", ())], device
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """Return how many functions of Python and C a function calls."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
 
 
 def serious(findings: list[Finding]) -> list[Finding]:

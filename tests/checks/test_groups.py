@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,10 @@ import pytest
 
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
+from emulator.checks.engine_state import _Group, _Live
+from emulator.events import Event
+from formats import isa
+from formats.regions import Region
 from neurontools.nki.launch import build_neff
 from tests.checks.support import checked, serious
 
@@ -44,3 +49,25 @@ def test_a_row_that_was_filled_is_no_part_of_the_group_before(filled: bool) -> N
     told = [one for one in found if one.kind == "psum-group"]
     assert bool(told) != filled and (not filled or found == [])
     assert all("a part of the group" in one.message for one in told)
+
+
+def test_live_groups_are_found_by_what_lies_around_them() -> None:
+    numbers, begun = random.Random(5), Event(0, 0, 0, 0, "PE", 0, isa.Nop(), "instruction")
+
+    def place() -> Region:
+        low, nbytes = 4 * numbers.randrange(1500), numbers.choice((4, 64, 2048, 5000))
+        return Region("PSUM", 0, 32 * numbers.randrange(4), 32 * numbers.randint(1, 2), low, nbytes)
+
+    for _ in range(20):
+        live, plain = _Live(), []
+        for _ in range(60):
+            if plain and numbers.random() < 0.3:
+                gone = numbers.sample(plain, numbers.randint(1, min(3, len(plain))))
+                live.leave(gone)
+                plain = [one for one in plain if one not in gone]
+            else:
+                plain.append(_Group(place(), begun))
+                live.add(plain[-1])
+            region = place()
+            assert live.near(region) == [one for one in plain if one.region.overlaps(region)]
+            assert [*live] == plain and len(live) == len(plain)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import neurontools.nki.isa as nisa
+import neurontools.nki.language as nl
 from emulator.checks import again, kept
 from emulator.checks.orderly import Order, order_of
 from emulator.checks.place import Names
@@ -24,7 +25,7 @@ from formats.regions import Region
 from neurontools.nki.launch import build_neff
 from neurontools.program.configuration import USUAL
 from neurontools.program.opening import open_program
-from tests.checks.support import assembled, drop_wait, waits_of
+from tests.checks.support import assembled, calls_of, drop_wait, waits_of
 from tests.checks.test_alike import fenced_columns, filled_first
 from tests.checks.test_groups import rows
 from tests.checks.test_loops import counts
@@ -203,6 +204,90 @@ def test_a_region_is_at_home_for_the_words_for_which_a_tile_holds_it() -> None:
     assert min(found.values()) > 50, found
 
 
+_RINGS = """
+.target trn2
+.name rings
+.constant a float32 [128, 128] 1.0
+.output y float32 [128, 128]
+.output z float32 [128, 128]
+.queue qIn sp 8
+.dma qIn 0 8 a+0[1,512][256,128] -> SB+0x4000[1,262144][256,128]
+.dma qIn 1 8 SB+0x4000[1,262144,64][64,128,4] -> y+0[1,512,64][64,128,4]
+.dma qIn 2 8 SB+0x4000[1,262144][256,128] -> z+0[1,512][256,128]
+.dma qIn 3 8 a+256[1,512][256,128] -> SB+0x4000[1,262144][256,128]
+
+.engine act
+NOP S[8]>=16 cycle=0
+COPY S[40]++@complete src=fp32@0x4000[1,1,1,1][8,1,1,1] dst=fp32@0x8000[1,1,1,1][8,1,1,1] channels=128
+
+.engine sp
+PSEUDO_DMA_TRIGGER qIn block_id=0
+NOP S[8]>=16 cycle=0
+NOP S[40]>=1 cycle=0
+PSEUDO_DMA_TRIGGER qIn block_id=1
+PSEUDO_DMA_TRIGGER qIn block_id=2
+PSEUDO_DMA_TRIGGER qIn block_id=3
+NOP S[8]>=64 cycle=0
+"""
+
+
+def test_each_transfer_of_a_queue_that_read_the_same_bytes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store overtakes the first of two that read its bytes, which other DMA engines carry, and not the second."""
+    found = Found(assembled(_RINGS), {}, monkeypatch)
+    (race,) = [one for one in found.findings if "tool='racecheck'" in one]
+    assert "nc0 qIn pc 5 writes what nc0 qIn pc 3 may still be reading" in race
+    assert found.way == "a part" and found.findings == found.without
+
+
+_PARTITIONS = """
+.target trn2
+.name rings
+.constant a float32 [128, 128] 1.0
+.output y float32 [128, 128]
+.output z float32 [128, 128]
+.queue qIn sp 8
+.queue qOut act 24
+.dma qIn 0 8 a+0[1,512][512,128] -> SB+0x4000[1,262144][512,128]
+.dma qOut 1 24 SB+0x4000[1,524288][64,2] -> y+0[1,64][64,2]
+.dma qOut 2 24 SB+0x4100[1,262144][64,1] -> z+0[1,64][64,1]
+.dma qIn 2 8 a+256[1,512][32,1] -> SB+0x4000[1,262144][32,1]
+
+.engine act
+NOP S[8]>=16 cycle=0
+PSEUDO_DMA_TRIGGER qOut block_id=1
+PSEUDO_DMA_TRIGGER qOut block_id=2
+NOP S[24]>=32 cycle=0
+
+.engine sp
+PSEUDO_DMA_TRIGGER qIn block_id=0
+NOP S[8]>=16 cycle=0
+PSEUDO_DMA_TRIGGER qIn block_id=2
+NOP S[8]>=32 cycle=0
+"""
+
+
+def test_each_region_of_a_transfer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store goes over a part of the first of two partitions that a transfer of another queue may still be reading."""
+    found = Found(assembled(_PARTITIONS), {}, monkeypatch)
+    (race,) = [one for one in found.findings if "tool='racecheck'" in one]
+    assert "nc0 qIn pc 2 writes what nc0 qOut pc 1 may still be reading" in race
+    assert found.way == "a part" and found.findings == found.without
+
+
+def test_nobody_is_told_of_neighbours_where_all_is_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = 0
+    split = Group.split
+
+    def counted(group: Group) -> None:
+        nonlocal told
+        told += 1
+        split(group)
+
+    monkeypatch.setattr(Group, "split", counted)
+    ways = [Found(assembled(Program(seed, 0.0).text), {}, monkeypatch).way for seed in range(10)]
+    assert ways.count("all") > 3 and not told
+
+
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
@@ -218,18 +303,7 @@ def test_what_runs_without_a_word_of_any_check_takes_few_calls() -> None:
     program = open_program(ROOT / "examples" / "tiled_matmul.py", USUAL)
 
     def counted(**options: Any) -> int:
-        calls = 0
-
-        def count(frame: Any, event: str, argument: Any) -> None:
-            nonlocal calls
-            calls += event in ("call", "c_call")
-
-        sys.setprofile(count)
-        try:
-            run(program.neff, program.inputs, **options)
-        finally:
-            sys.setprofile(None)
-        return calls
+        return calls_of(lambda: run(program.neff, program.inputs, **options))
 
     run(program.neff, program.inputs, checks="all")
     words = 48
@@ -256,6 +330,28 @@ def test_groups_in_psum(filled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("psum-group" in one for one in found.findings) != filled and found.way == (
         "all" if filled else "nothing"
     )
+
+
+def piece_by_piece(x: Any) -> Any:
+    """A store of all, then many of a piece each, which lie beside more regions than are kept without a look."""
+    out = nl.ndarray((128, 16), dtype=nl.float32, buffer=nl.shared_hbm)
+    part, zeros = (nl.ndarray((128, 16), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
+    nisa.dma_copy(dst=part, src=x)
+    nisa.memset(dst=zeros, value=0.0)
+    nisa.dma_copy(dst=out, src=zeros)
+    for row in range(0, 128, 4):
+        nisa.dma_copy(dst=out[row : row + 4], src=part[row : row + 4])
+    nisa.dma_copy(dst=part[0:124], src=out[0:124])
+    nisa.dma_copy(dst=out[0:120], src=part[0:120])
+    return out
+
+
+def test_what_is_still_to_come_is_not_taken_to_know_of_all_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).random((128, 16)).astype(np.float32)
+    neff = build_neff(piece_by_piece, (x,), {}, target="trn2", lnc=2)
+    found = Found(neff, {neff.inputs[0].name: x}, monkeypatch)
+    assert found.way == "a part" and len(found.findings) > 64
+    assert found.findings == found.without
 
 
 def test_a_loop_sets_its_semaphores_back(monkeypatch: pytest.MonkeyPatch) -> None:
