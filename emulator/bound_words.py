@@ -162,4 +162,5 @@ class BoundWords:
         for among, key in self._passing:
             among.pop(key, None)
         self._passing = []
-        self.words, self.triggers, self._found = {}, {}, _KeptWords()
+        self.words, self.triggers, self._found = {}, {}, None
+        del self._engine

@@ -165,6 +165,9 @@ class Core:
         self.loaded = None
         for engine in self.engines.values():
             engine.release()
+        self.semaphores.release()
+        self.events.release()
+        del self.device
         give_back(self.workspace)
 
     def digest(self, into: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from emulator.activation_tables import MODES as ACT_MODES
 from emulator.addresses import address_map
 from emulator.arch import arch_of
+from emulator.chance import Chance
 from emulator.completing import completing
 from emulator.context import Log
 from emulator.core import Core
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Device"]
 
-# Range of the random factor on every interval and latency of a shaken schedule.
-_JITTER = (0.5, 2.0)
 _NEVER = 1 << 62
 _LOOK = 512  # completions between two looks at this machine's clock
 
@@ -153,15 +151,12 @@ class Device:
         self._ended = False
         self._pending: deque[Event] = deque()
         self.numbers = 0
-        sequence = count()
-        self.order: Callable[[], int] = sequence.__next__
-        self.jitter: Callable[[int], int] | None = None
+        # A shaken schedule has other numbers, and stretches or shortens times.
+        self._chance = None if seed is None else Chance(seed)
+        self.order: Callable[[], int] = count().__next__ if self._chance is None else self._chance.order
+        self.jitter: Callable[[int], int] | None = None if self._chance is None else self._chance.jitter
         # What another cost would change: (engine, loaded word, interval, latency) -> (interval, latency).
         self.reprice: Callable[[Sequencer, Any, int, int], tuple[int, int]] | None = None
-        self._chance: random.Random | None = None
-        self.drawn = 0  # 32-bit words that a shaken schedule took from its random numbers
-        if seed is not None:
-            self._shake(random.Random(seed), sequence)
         self.hbm = DeviceMemory(self.addresses.hbm)
         self.cores = [Core(self, index) for index in range(cores)]
         if not unseen:
@@ -172,21 +167,6 @@ class Device:
         """Have memories as new ones."""
         for core in self.cores:
             core.memory.freshen()
-
-    def _shake(self, source: random.Random, sequence: count[int]) -> None:
-        """Let chance order what is due at one time, and stretch or shorten every latency."""
-        bits, uniform, (low, high) = source.getrandbits, source.uniform, _JITTER
-        self._chance = source
-
-        def order() -> int:
-            self.drawn += 1
-            return bits(30) << 40 | next(sequence)
-
-        def jitter(time_ps: int) -> int:
-            self.drawn += 2
-            return max(1, int(time_ps * uniform(low, high)))
-
-        self.order, self.jitter = order, jitter
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -206,9 +186,9 @@ class Device:
 
     def progress(self) -> Progress:
         """Return where the device stands in time."""
+        drawn = 0 if self._chance is None else self._chance.drawn
         return Progress(self.now_ps, self.steps, tuple(self.heap), self._ended, self.fault, self.hang, self.checking,
-                        self.warnings, self.drawn, self._alarm_ps, self.numbers, self.joint,
-                        self._loops)  # fmt: skip
+                        self.warnings, drawn, self._alarm_ps, self.numbers, self.joint, self._loops)  # fmt: skip
 
     def restore_progress(self, progress: Progress) -> None:
         """Stand in time where the device stood; what was not reported yet never happened."""
@@ -221,7 +201,7 @@ class Device:
             self.hang,
             self.checking,
             self.warnings,
-            self.drawn,
+            drawn,
             self._alarm_ps,
             self.numbers,
             self.joint,
@@ -232,9 +212,7 @@ class Device:
         self.changes.clear()
         self._pending.clear()
         if self._chance is not None:
-            self._chance.seed(self.seed)
-            if self.drawn:
-                self._chance.getrandbits(32 * self.drawn)
+            self._chance.restore(drawn)
 
     # --- programs and tensors ----------------------------------------------------------------------------------------
 
@@ -589,7 +567,10 @@ class Device:
         for core in self.cores:
             core.release()
         self.hbm.release()
+        self.dma.release()
         self.heap.clear()
+        self.look([])
+        self.notes = self.reprice = self.on_unwritten = None
 
     def state_hash(self) -> str:
         """Return a hash of memories, written planes, semaphores, events, registers and engine positions."""

@@ -89,6 +89,11 @@ class Counters:
         """Return to a state that `snapshot` gave."""
         self.values[:], self.changed[:] = state
 
+    def release(self) -> None:
+        """Let go of the core and of who waits; nothing may change after that."""
+        self.waiters.clear()
+        del self.core
+
 
 class Semaphores(Counters):
     """256 counters; `add` and `set` change them."""

@@ -518,7 +518,9 @@ class Sequencer:
         self.words = ()
         self.flights.clear()
         self.bound.release()
-        del self._issue, self._complete, self._woken  # which hold the engine
+        # Nothing goes round in a circle from here on, which would have to be found as garbage.
+        del self._issue, self._complete, self._woken, self.core, self.device, self._semaphores
+        self._waiters = None
         self.reaches.clear()
 
     def flow(self) -> Flow:

@@ -178,6 +178,13 @@ class DmaQueue:
                 self.count(transfer, transfer.course)
             transfer.state, transfer.completed_ps, transfer.plan = "queued", -1, UNPLANNED
 
+    def release(self) -> None:
+        """Let go of transfers and of the owner; nothing may complete after that."""
+        self.pending.clear()
+        self.stores.clear()
+        self.made.clear()
+        del self.complete
+
     def signals(self, semaphore: int, core: int) -> tuple[Transfer, ...]:
         """Return the pending transfers that raise a semaphore of a core."""
         return tuple(

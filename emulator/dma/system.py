@@ -79,6 +79,7 @@ class DmaSystem:
         "_carries": "wiring",
         "carried": "what ranks move together, which a single device never does",
         **dict.fromkeys(("_moving", "_late"), "set only while a transfer completes"),
+        "_released": "nothing may happen after that",
         "_settled": "whether plans of transfers follow the engines'; they are worked out again",
     }
 
@@ -99,7 +100,7 @@ class DmaSystem:
         self._priced = self.costs  # what the courses cost
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._signals_free: dict[int, int] = {}  # when the semaphores of a core have taken what engines wrote so far
-        self._settled = False
+        self._settled = self._released = False
         self._moving: tuple[int, Transfer, int] | None = None
         self._late: Event | None = None
         self.triggered = 0
@@ -561,6 +562,15 @@ class DmaSystem:
         self.triggered, self._hbm_free[:], signals = flow
         self._signals_free = dict(signals)
         self._settled = False
+
+    def release(self) -> None:
+        """Give the program back; nothing may be triggered after that."""
+        if self._released:
+            return
+        self._released = True
+        for queue in self.queues:
+            queue.release()
+        del self._device
 
     def bind_again(self, transfers: Iterable[Transfer] | None = None) -> None:
         """Bind pending transfers, all or those of `transfers`, to memory whose written bytes have been put back."""
