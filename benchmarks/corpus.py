@@ -273,6 +273,17 @@ def in_turns(neff, inputs, least):
     return {phase: min(seconds) for phase, seconds in found.items()}
 
 
+@contextlib.contextmanager
+def environment_kept():
+    """Take back what a script writes into the environment: a target that one chose would be that of all behind it."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def counted(work):
     """Return how many functions of Python and C a call of `work` calls."""
     calls = 0
@@ -437,7 +448,8 @@ def main():
             continue
         try:
             call = min(call, call_seconds())  # a disturbance of the first one would be in all figures
-            words, figures = measure(opener, call, 2 if options.quick else REPEATS)
+            with environment_kept():
+                words, figures = measure(opener, call, 2 if options.quick else REPEATS)
         except NeuronError as error:
             print(f"{name}: {error}", file=sys.stderr)
             lost += not name.startswith("neff ")  # public files hold what is not modelled
