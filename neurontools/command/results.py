@@ -13,6 +13,7 @@ command runs, so their modules import at run time whatever their annotations nam
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -81,7 +82,7 @@ def _skipped(kind: type) -> frozenset[str]:
     found = _left_out.get(kind)
     if found is None:
         found = _left_out[kind] = frozenset(
-            name for base in kind.__mro__ for name, hint in vars(base).get("__annotations__", {}).items()
+            name for base in kind.__mro__ for name, hint in inspect.get_annotations(base).items()
             if "LEFT_OUT" in str(hint))  # fmt: skip
     return found
 
