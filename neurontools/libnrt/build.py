@@ -23,7 +23,7 @@ from formats.whole_files import passing_folder
 from neurontools.libnrt.functions import FUNCTIONS, TYPES, Function
 from neurontools.version import install_with
 
-__all__ = ["LIBRARY", "build", "c_source", "need_cffi", "need_compiler"]
+__all__ = ["LIBRARY", "build", "c_source", "need_cffi", "need_compiler", "need_headers"]
 
 LIBRARY = "libnrt.so.1"
 _MODULE = "_neurontools_libnrt"
@@ -72,6 +72,14 @@ def need_compiler() -> str:
         if found is not None:
             return found
     raise UnsupportedError(f"no C compiler, which libnrt.so.1 is made with: {_INSTALL_CC}")
+
+
+def need_headers() -> Path:
+    """Return the folder of Python's headers; UnsupportedError says what to install."""
+    headers = Path(sysconfig.get_paths()["include"])
+    if not (headers / "Python.h").is_file():
+        raise UnsupportedError(f"{headers}/Python.h is missing: install python3-dev (dnf: python3-devel)")
+    return headers
 
 
 def need_cffi() -> None:
@@ -160,10 +168,7 @@ def build(into: Path) -> list[str]:
     Raises UnsupportedError without cffi, a compiler or Python's headers, and where the compiler fails.
     """
     need_cffi()
-    compiler = need_compiler()
-    headers = Path(sysconfig.get_paths()["include"])
-    if not (headers / "Python.h").is_file():
-        raise UnsupportedError(f"{headers}/Python.h is missing: install python3-dev (dnf: python3-devel)")
+    compiler, headers = need_compiler(), need_headers()
     source = c_source()
     with passing_folder("libnrt") as place:
         (place / "libnrt.c").write_text(source, encoding="utf-8")

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from formats.errors import UnsupportedError
-from neurontools.libnrt.build import build, need_cffi, need_compiler
+from neurontools.libnrt.build import build, need_cffi, need_compiler, need_headers
 from tests.fuzz.libnrt_child import BY_NAME, NAMES
 from tests.fuzz.oracles import Broken
 
@@ -25,6 +25,7 @@ def lacking() -> str:
     try:
         need_cffi()
         need_compiler()
+        need_headers()
     except UnsupportedError as error:
         return str(error)
     return ""

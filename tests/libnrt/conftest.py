@@ -1,4 +1,4 @@
-"""The library, built once where cffi and a compiler are there."""
+"""The library, built once where cffi, a compiler and Python's headers are there."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from tests.libnrt.client import Client
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("cffi", reason="libnrt.so.1 is made with cffi")
     from formats.errors import UnsupportedError
-    from neurontools.libnrt.build import build, need_compiler
+    from neurontools.libnrt.build import build, need_compiler, need_headers
 
     try:
         need_compiler()
+        need_headers()
     except UnsupportedError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("libnrt")
