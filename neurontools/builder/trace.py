@@ -68,7 +68,6 @@ class Space(Enum):
 
 
 _HBM = Space.HBM
-_new = object.__new__
 
 
 class Allocation:
@@ -132,37 +131,6 @@ class Allocation:
 
     def __repr__(self) -> str:
         return f"<Allocation {self.id} {self.name!r} {self.space.value} {self.kind} {self.dtype.name} {self.shape}>"
-
-
-def allocation_of(
-    id: int,
-    space: Space,
-    name: str,
-    dtype: Dtype,
-    shape: tuple[int, ...],
-    kind: str,
-    address: tuple[int, int] | None,
-    data: np.ndarray[Any, Any] | None,
-    born: int,
-) -> Allocation:
-    """Return the allocation that the constructor gives for a kind that is known: every tile of a kernel comes by."""
-    new: Allocation = _new(Allocation)
-    new.id = id
-    new.space = space
-    new.name = name
-    new.dtype = dtype
-    new.shape = shape
-    new.kind = kind
-    new.address = address
-    new.data = data
-    new.born = born
-    if space is _HBM:
-        new.partitions = 1
-        new.partition_bytes = prod(shape) * dtype.size
-    else:
-        new.partitions = shape[0]
-        new.partition_bytes = prod(shape[1:]) * dtype.size
-    return new
 
 
 class View(NamedTuple):

@@ -25,7 +25,6 @@ from neurontools.builder.trace import (
     Space,
     Trace,
     View,
-    allocation_of,
 )
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.syntax import assigned_name
@@ -66,7 +65,6 @@ class _Local(threading.local):
 
 _local = _Local()
 _HBM, _PSUM = Space.HBM, Space.PSUM
-_new = object.__new__
 
 DEFAULT_TARGET = "trn3"
 """Target of a launch that nothing else decides, as the simulator's documentation says (nki.md 4.1)."""
@@ -346,8 +344,8 @@ class Tracer:
                     break
                 frame = frame.f_back
             name = assigned_name(frame, self.bottom) or f"{space.value}_{index}"
-        allocation = allocation_of(index, space, self.unique_name(name), dtype, shape, kind, address, data,
-                                   len(self.ops))  # fmt: skip
+        allocation = Allocation(index, space, self.unique_name(name), dtype, shape, kind, address=address, data=data,
+                                born=len(self.ops))  # fmt: skip
         # PSUM has fewer bytes than SBUF in all generations, so that small tiles fit either
         if space is not _HBM and (
             allocation.partitions > PARTITIONS or allocation.partition_bytes > PSUM_BYTES or address is not None
@@ -395,25 +393,14 @@ class Tracer:
         """Append one instruction of a compute engine, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.compute(self, instruction, engine, operands, fields, name)
-        op: ComputeOp = _new(ComputeOp)  # as the constructor does, in fewer calls
-        op.instruction = instruction
-        op.engine = engine
-        op.operands = operands
-        op.fields = fields
-        op.source = self.called_at or _line_from(sys._getframe(), self)
-        op.name = name
+        source = self.called_at or _line_from(sys._getframe(), self)
+        op = ComputeOp(instruction, engine, operands, fields, source, name)
         self.ops.append(op)
         return op
 
     def dma(self, dst: View, src: View, engine: str | None, transpose: bool = False, name: str | None = None) -> DmaOp:
         """Append one copy; remember inputs that it writes."""
-        op: DmaOp = _new(DmaOp)  # as the constructor does, in fewer calls
-        op.dst = dst
-        op.src = src
-        op.engine = engine
-        op.transpose = transpose
-        op.source = self.called_at or _line_from(sys._getframe(), self)
-        op.name = name
+        op = DmaOp(dst, src, engine, transpose, self.called_at or _line_from(sys._getframe(), self), name)
         self.ops.append(op)
         if dst.allocation.kind == "input":
             self.written.add(dst.allocation.id)
@@ -431,14 +418,8 @@ class Tracer:
         """Append one matrix multiplication, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
-        op: MatmulOp = _new(MatmulOp)
-        op.dst = dst
-        op.stationary = stationary
-        op.moving = moving
-        op.accumulate = accumulate
-        op.is_transpose = is_transpose
-        op.source = self.called_at or _line_from(sys._getframe(), self)
-        op.name = name
+        source = self.called_at or _line_from(sys._getframe(), self)
+        op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, source, name)
         self.ops.append(op)
         return op
 
