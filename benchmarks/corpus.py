@@ -43,6 +43,7 @@ from pathlib import Path
 
 import numpy as np
 from corpus_nki_library import rows_of
+from stopping import ENOUGH, turns
 
 import neurontools
 from emulator import runtime
@@ -70,9 +71,6 @@ COLUMNS = (*PHASES, "NumPy", "beyond", "again", "beyond again", "Python calls", 
 LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
 GROWTH = ("small_tiles", 100, 1000)
 REPEATS, MOST_REPEATS = 3, 12
-ENOUGH = 1.0  # processor seconds: a member whose runs take less is run more often, since short runs scatter most
-# Of runs that take turns with their NumPy share: how often at most, for how long at most, and what is no scatter.
-MOST_TURNS, LONGEST, SPREAD = 40, 20.0, 0.02
 
 
 def call_seconds():
@@ -241,12 +239,6 @@ def logged(neff, inputs):
     return device, tuple(log)
 
 
-def scatters(seconds):
-    """Return whether the best of some times may be far from what could be had: the next one is."""
-    best, second = sorted(seconds)[:2]
-    return second > best * (1 + SPREAD)
-
-
 def in_turns(neff, inputs, least):
     """Return the best times of effects and moves alone, of a run with timing, and of one whose way is known.
 
@@ -255,11 +247,7 @@ def in_turns(neff, inputs, least):
     """
     device, steps = logged(neff, inputs)
     found = {"NumPy": [], "timing": [], "again": []}
-    begun = time.process_time()
-    for turn in range(MOST_TURNS):
-        spent = time.process_time() - begun
-        if turn >= max(least, 2) and (spent > LONGEST or (spent > ENOUGH and not any(map(scatters, found.values())))):
-            break
+    for _ in turns(found, least):
         with at_pace():
             started = time.process_time()
             for step in steps:
@@ -342,9 +330,9 @@ def measure(opener, call, repeats):
             if phase not in CHECKED or inputs is not None:
                 best[phase] = min(best.get(phase, math.inf), seconds)
         best["again"] = min(best.get("again", math.inf), again)
-    turns = in_turns(neff, inputs, repeats)
-    best["NumPy"] = turns["NumPy"]
-    best["beyond"], best["beyond again"] = turns["timing"] - turns["NumPy"], turns["again"] - turns["NumPy"]
+    beside = in_turns(neff, inputs, repeats)
+    best["NumPy"] = beside["NumPy"]
+    best["beyond"], best["beyond again"] = beside["timing"] - beside["NumPy"], beside["again"] - beside["NumPy"]
     figures = {phase: round(seconds / call / words) for phase, seconds in best.items()}
     figures["Python calls"] = round(counted(lambda: run(neff, inputs)) / words, 1)
     tracemalloc.start()

@@ -7,8 +7,9 @@ and `torch` stand in for packages that it does not need for that.  It runs the s
 kernels.  Pallas kernels are those of `peers_pallas.py`, in the same tiles, run where jax is installed.  A peer that is
 not there, or a kernel that it cannot run, is left out with the reason.
 
-Each side has a process of its own; rounds alternate between them, and the smallest processor time (of all threads) of a
-side counts.  Ours is `run` with timing, of a file that is built already; "values" is the same without timing.
+Each side has a process of its own; rounds alternate between them, N at least and more where the best two times of any
+side differ (`stopping.py`), and the smallest processor time (of all threads) of a side counts.  Ours is `run` with
+timing, of a file that is built already; "values" is the same without timing.
 triton-viz traces and runs in one, and Pallas runs what `jit` has compiled.  NumPy's time of the same result is taken in
 our process.  Results are compared with NumPy's before a figure counts.  One BLAS thread.
 """
@@ -30,6 +31,7 @@ import types
 from pathlib import Path
 
 import numpy as np
+from stopping import turns
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -246,17 +248,18 @@ def main():
           "alone | ours / Pallas |")  # fmt: skip
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for name in KERNELS:
-        best = {}
-        for _ in range(options.rounds):
-            for side, child in running.items():
-                if (side, "refused") in best:
-                    continue
-                answer = asked(child, name)
+        found, sides = {}, list(running)
+        for _ in turns(found, options.rounds, time.monotonic):
+            for side in sides.copy():
+                answer = asked(running[side], name)
                 if "refused" in answer:
-                    best[side, "refused"] = math.nan
+                    sides.remove(side)
                     reasons.append(f"{name} on {side}: {answer['refused']}")
+                    for key in [key for key in found if key[0] == side]:
+                        del found[key]
                 for what, seconds in answer.get("seconds", {}).items():
-                    best[side, what] = min(best.get((side, what), math.inf), seconds)
+                    found.setdefault((side, what), []).append(seconds)
+        best = {key: min(seconds) for key, seconds in found.items()}
         plain, time_, values = (best.get(("ours", what)) for what in ("NumPy", "time", "values"))
         viz, tpu = (best.get((side, "time")) for side in SIDES[1:])
         pairs = ((time_, plain), (values, plain), (viz, plain), (tpu, plain), (time_, viz), (values, viz), (time_, tpu))

@@ -275,16 +275,14 @@ def cycles_of(waits: Iterable[Wait]) -> tuple[tuple[Node, ...], ...]:
         # What the engine signals itself, once it goes on, holds it up only where nothing else can end the wait.
         edges[here] = owners - {here} if any(moving) or len(owners) > 1 else owners
     found: set[tuple[Node, ...]] = set()
-
-    def walk(path: tuple[Node, ...]) -> None:
-        for after in sorted(edges.get(path[-1], ())):
-            if len(found) >= _CYCLES:
-                return
+    for start in edges:
+        # Ways on from a path, the next one last.
+        ahead: list[tuple[tuple[Node, ...], Node]] = [((start,), one) for one in sorted(edges[start], reverse=True)]
+        while ahead and len(found) < _CYCLES:
+            path, after = ahead.pop()
             if after == path[0]:
                 found.add(path)
             elif after > path[0] and after not in path and after in edges:
-                walk((*path, after))
-
-    for start in edges:
-        walk((start,))
+                path = (*path, after)
+                ahead += [(path, one) for one in sorted(edges[after], reverse=True)]
     return tuple(sorted(found))

@@ -1,6 +1,6 @@
 """Engines that go the same way: a time of theirs is `at_ps` on engine 0 and `step_ps` more on each further one.
 
-What is asked about times has one answer for all of them, or `Apart` says from which engine on it is another.
+What is asked about times has one answer for all of them, or `Apart` says from which engines on it is another.
 """
 
 from __future__ import annotations
@@ -38,13 +38,18 @@ class Abreast:
             return False
         if first == last:
             return True
-        raise Apart(max(meeting, first + 1))
+        raise Apart(*[one for one in (meeting, meeting + 1) if first < one <= last])
 
     def parts(self, most: int, gap_ps: int, slope: int, each_ps: int) -> int:
         """Return the whole parts of a gap, at most so many, on all engines; Apart where they differ."""
-        parts = min(most, (gap_ps + slope * self.first) // each_ps)
-        if slope and min(most, (gap_ps + slope * self.last) // each_ps) != parts:
-            for engine in range(self.first, self.last + 1):
-                if min(most, (gap_ps + slope * engine) // each_ps) != parts:
-                    raise Apart(engine)
+        first, last = self.first, self.last
+        parts = min(most, (gap_ps + slope * first) // each_ps)
+        if slope:
+            others = min(most, (gap_ps + slope * last) // each_ps)
+            if others > parts:  # from the engine on whose gap has as many
+                cuts = [-((gap_ps - each_ps * more) // slope) for more in range(parts + 1, others + 1)]
+                raise Apart(*sorted({*cuts}))
+            if others < parts:  # from the one on whose gap has no longer as many
+                cuts = [-((gap_ps + 1 - each_ps * more) // slope) for more in range(others + 1, parts + 1)]
+                raise Apart(*sorted({*cuts}))
         return parts

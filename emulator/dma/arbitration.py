@@ -5,9 +5,9 @@ last. A plan is worked out only as far as somebody asks, in jumps of whole round
 taken back to before that work is ready, and no further.
 
 Engines that are given the same work, each a little later than the one before it, share a plan: a time in it is `at_ps`
-on engine 0 and `step_ps` more on each further one. Where a comparison comes out differently on two of them, `Apart`
-says from which engine on (`emulator.dma.abreast`); `emulator.dma.engines` cuts the plan there, and joins plans that are
-alike again.
+on engine 0 and `step_ps` more on each further one. Where a comparison comes out differently on some of them, `Apart`
+says from which engines on (`emulator.dma.abreast`); `emulator.dma.engines` cuts the plan there, and joins plans that
+are alike again.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Plan(Turns):
     __slots__ = (
         "_behind",
         "_bound_ps",
+        "_filling_ps",
         "_latest",
         "_points",
         "_state",
@@ -52,7 +53,9 @@ class Plan(Turns):
         super().__init__(first, last, time_ps, last_ring)
         self.busy_ps = 0
         self._latest: Time = (0, 0)  # a run that is ready as late as any, where all engines agree on it
-        self._bound_ps = 0  # all are served at the latest
+        # All are served at the latest behind these two: engines that are busy to the end filled their pipes once, when
+        # they began to be, and have what was ready since or will be.
+        self._bound_ps = self._filling_ps = 0
         self.spans: dict[int, tuple[Piece, ...]] = {}
         self._points: deque[Point] = deque([Point(self._time, last_ring, {}, -1)])
         self._state: PlanState | None = None
@@ -75,7 +78,7 @@ class Plan(Turns):
 
     def is_over_before(self, now_ps: int) -> bool:
         """Return whether all that was given is known to be served before a time, on all engines."""
-        return self._bound_ps < now_ps
+        return self._bound_ps + self._filling_ps < now_ps
 
     def take(self, run: Run, now_ps: int) -> None:
         """Take over a run whose time is counted elsewhere, and of which callers may know when it is served."""
@@ -103,7 +106,9 @@ class Plan(Turns):
         latest_ps = final if step > 0 else begin
         if latest_ps > self._bound_ps:
             self._bound_ps = latest_ps
-        self._bound_ps += took + fill
+        self._bound_ps += took
+        if fill > self._filling_ps:
+            self._filling_ps = fill
         if ring in self._heads:
             return behind
         at, further = self._time
@@ -134,7 +139,7 @@ class Plan(Turns):
         step -= run.step_ps
         if at + step * self.first <= 0 and at + step * self.last <= 0:
             time = _LONG_AGO  # of no account: it is ready later
-        return lane.start + index, run.packets, time
+        return run, lane.start + index, run.packets, time
 
     def _trim(self, ring: int, lane: Lane) -> None:
         """Forget runs of a ring that nothing goes back to."""
@@ -160,15 +165,12 @@ class Plan(Turns):
             if ring not in heads and len(lane.ends) < len(lane.runs):
                 heads[ring] = self._head(lane, len(lane.ends))
 
-    def _run(self, ring: int, number: int) -> Run:
-        lane = self._lanes[ring]
-        return lane.runs[number - lane.start]
-
     def _is_over_before(self, at_ps: int, step_ps: int) -> bool:
         """Return whether all that was given is served before a time."""
         first, last = self.first, self.last
         begin, end = at_ps + step_ps * first, at_ps + step_ps * last
-        if self._bound_ps < begin and self._bound_ps < end:
+        bound_ps = self._bound_ps + self._filling_ps
+        if bound_ps < begin and bound_ps < end:
             return True
         latest, further = self._latest
         if latest + further * first >= begin and latest + further * last >= end:
@@ -177,10 +179,10 @@ class Plan(Turns):
         if time + further * first >= begin and time + further * last >= end:
             return False
         left, count, lanes = 0, 0, self._lanes
-        for ring, (number, packets, _) in self._heads.items():
+        for ring, (run, number, packets, _) in self._heads.items():
             lane = lanes[ring]
             sums, index = lane.sums, number - lane.start
-            _, _, _, _, packet, took, _, _ = lane.runs[index]
+            _, _, _, _, packet, took, _, _ = run
             left += sums[-1] - sums[index] + packet * (packets - 1) + took
             count += len(sums) - index
         if time + left + further * first >= begin and time + left + further * last >= end:
@@ -206,7 +208,7 @@ class Plan(Turns):
         at, further = self._time
         ready: list[tuple[int, int]] = []
         fill_ps = 0
-        for ring, (number, packets, _) in self._heads.items():
+        for ring, (_, number, packets, _) in self._heads.items():
             lane, latest = self._lanes[ring], 0
             for _, _, begins, count, packet, took, fill, slope in lane.runs[number - lane.start :]:
                 slope -= step_ps
@@ -241,29 +243,32 @@ class Plan(Turns):
                 (ring,) = heads
             else:
                 ring = self._take_two_turns() if count == 2 else self._take_turns()
-            number, packets, before = heads[ring]
-            lane = lanes[ring]
-            runs, index = lane.runs, number - lane.start
-            done, _, ready, _, packet, took, fill, further = runs[index]
-            # All rings but this one stand: it is alone, or has its last packet left.
+            run, number, packets, before = heads[ring]
+            done, _, ready, _, packet, took, fill, further = run
+            # All rings but this one stand: it is alone, or its turn is now, mostly with its last packet.
             at, step = self._time
-            ahead, slope = at - ready, step - further
-            is_early = ahead + slope * first < 0 or ahead + slope * last < 0
-            if is_early and not self.is_over(at, step, ready, further):
-                at, step = ready + fill, further
+            if count == 1:
+                ahead, slope = at - ready, step - further
+                is_early = ahead + slope * first < 0 or ahead + slope * last < 0
+                if is_early and not self.is_over(at, step, ready, further):
+                    at, step = ready + fill, further
             if packets > 1:
-                took += packet * (packets - 1)
+                at += packet * (packets - 1)
             at += took
             self._time = time = at, step
             self._last_ring = ring
+            lane = lanes[ring]
             lane.ends.append(time)
             spans[done] = (_made(Piece, (first, last, (ready, further), before, time)),)
-            if index + 1 < len(runs):
-                _, _, ready, left, _, _, _, further = runs[index + 1]
+            number += 1
+            runs, index = lane.runs, number - lane.start
+            if index < len(runs):
+                run = runs[index]
+                _, _, ready, left, _, _, _, further = run
                 # Where it is ready later, when this one ends is of no account.
                 ahead, slope = at - ready, step - further
                 is_late = ahead + slope * first > 0 or ahead + slope * last > 0
-                heads[ring] = number + 1, left, time if is_late else _LONG_AGO
+                heads[ring] = run, number, left, time if is_late else _LONG_AGO
             else:
                 del heads[ring]
             points.append(_made(Point, (time, ring, heads.copy(), done)))
@@ -282,46 +287,49 @@ class Plan(Turns):
         made._lanes = {ring: lane.copy() for ring, lane in self._lanes.items()}
         made._heads, made.spans = self._heads.copy(), self.spans.copy()
         made._time, made._last_ring = self._time, self._last_ring
-        made._latest, made._bound_ps = self._latest, self._bound_ps
+        made._latest, made._bound_ps, made._filling_ps = self._latest, self._bound_ps, self._filling_ps
         made._points = self._points.copy()
         self.last = engine - 1
         made._state = self._state = None
         return made
 
-    def join(self, other: Plan, now_ps: int) -> bool:
-        """Take in the plan of the engines behind these, where all that is to come is the same; return whether.
+    def join(self, other: Plan, now_ps: int) -> int | None:
+        """Take in the plan of the engines behind these, where all that is to come is the same; return None then.
 
-        How long these were busy is the caller's to keep.
+        Else return until when that is not to be expected, 0 where nothing tells. How long these were busy is the
+        caller's to keep.
         """
         if self._last_ring != other._last_ring or self._heads != other._heads or self._behind or other._behind:
-            return False
+            return 0
         time = self._time
         if time != other._time and (time[0] >= now_ps or other._time[0] >= now_ps):
-            return False  # neither the same nor over
+            return 0  # neither the same nor over
         self._pass_by(now_ps)
         other._pass_by(now_ps)
         mine, theirs = self._points, other._points
         if len(mine) != len(theirs):
-            return False
+            return 0
         for one, another in zip(islice(reversed(mine), len(mine) - 1), reversed(theirs), strict=False):
             if one is not another and (
                 one.time != another.time or one.transfer != another.transfer or one.heads != another.heads
             ):
-                return False
+                # Neither is over: what is given until then may change them, but hardly ever to the same.
+                at, step = max(one.time, another.time)
+                return at + step * (other.last if step > 0 else self.first)
         base, its = mine[0], theirs[0]
         (heads, ended), (its_heads, its_ended) = self._base(now_ps), other._base(now_ps)
         if heads != its_heads or ended != its_ended or base.last_ring != its.last_ring:
-            return False
+            return 0
         if base.time != its.time:
             # Where engines were idle in between, when they were through is of no account.
             if not (self._waits(base.time, heads, now_ps) and other._waits(its.time, heads, now_ps)):
-                return False
+                return 0
             if len(mine) == 1:
                 if time != base.time or other._time != its.time:
-                    return False
+                    return 0
                 time = other._time
         if time != other._time or not self._has_the_runs_of(other, heads):
-            return False
+            return 0
         # What ended before now on all engines is of no account; it was another time on some.
         for ring, lane in self._lanes.items():
             if ring not in heads and ring not in ended:
@@ -329,7 +337,7 @@ class Plan(Turns):
                     lane.ends[-1] = _LONG_AGO
                 lane.before = _LONG_AGO
         if base.time != its.time:
-            runs = [self._run(ring, number) for ring, (number, _, _) in heads.items()]
+            runs = [run for run, _, _, _ in heads.values()]
             starts = [run.ready_ps + run.step_ps * (self.first if run.step_ps > 0 else other.last) for run in runs]
             base = base._replace(time=(min([now_ps, *starts]) - 1, 0))
             if len(mine) == 1:
@@ -343,8 +351,9 @@ class Plan(Turns):
         if self._latest != other._latest:
             self._latest = (0, 0)
         self._bound_ps = max(self._bound_ps, other._bound_ps)
+        self._filling_ps = max(self._filling_ps, other._filling_ps)
         self.last, self._state = other.last, None
-        return True
+        return None
 
     def _base(self, since_ps: int = -1) -> tuple[dict[int, Head], dict[int, Time]]:
         """Return the heads at the first point, and when rings that had nothing left ended, if not before a time."""
@@ -376,7 +385,7 @@ class Plan(Turns):
         heads, ended = self._base(now_ps)
         if self._behind or ended or len(heads) != 1 or max(at + step * self.first, at + step * self.last) >= now_ps:
             return None
-        ((ring, (number, left, _)),) = heads.items()
+        ((ring, (_, number, left, _)),) = heads.items()
         lane = self._lanes[ring]
         runs = lane.runs[number - lane.start :]
         return (base.time, ring, runs) if base.last_ring == ring and left == runs[0].packets else None
@@ -387,15 +396,14 @@ class Plan(Turns):
         ends = at + step * self.first, at + step * self.last
         if max(ends) >= now_ps:
             return False
-        for ring, (number, _, _) in heads.items():
-            run = self._run(ring, number)
+        for run, _, _, _ in heads.values():
             if ends[0] >= run.ready_ps + run.step_ps * self.first or ends[1] >= run.ready_ps + run.step_ps * self.last:
                 return False
         return True
 
     def _has_the_runs_of(self, other: Plan, heads: dict[int, Head]) -> bool:
         """Return whether what is left from the same heads on is the same for both."""
-        for ring, (number, _, _) in heads.items():
+        for ring, (_, number, _, _) in heads.items():
             mine, its = self._lanes[ring], other._lanes[ring]
             if mine.runs[number - mine.start :] != its.runs[number - its.start :]:
                 return False
@@ -411,11 +419,11 @@ class Plan(Turns):
             heads, ended = self._base()
             runs = []
             for ring, lane in self._lanes.items():
-                start = heads[ring][0] if ring in heads else lane.start + len(lane.runs)
+                start = heads[ring][1] if ring in heads else lane.start + len(lane.runs)
                 runs.append((ring, start, tuple(lane.runs[start - lane.start :])))
             self._state = PlanState(
                 self.first, self.last, self.busy_ps, base.time, base.last_ring, self._latest, self._bound_ps,
-                tuple(heads.items()), tuple(runs), tuple(ended.items()),
+                self._filling_ps, tuple(heads.items()), tuple(runs), tuple(ended.items()),
                 tuple(item for item in self.spans.items() if item[0] not in planned))  # fmt: skip
         return self._state
 
@@ -423,7 +431,7 @@ class Plan(Turns):
         """Return to a state that `snapshot` gave."""
         self._state, self._behind = state, True
         self.first, self.last, self.busy_ps = state.first, state.last, state.busy_ps
-        self._latest, self._bound_ps = state.latest, state.bound_ps
+        self._latest, self._bound_ps, self._filling_ps = state.latest, state.bound_ps, state.filling_ps
         ended, self.spans = dict(state.ended), dict(state.spans)
         self._lanes = {}
         for ring, start, runs in state.runs:

@@ -30,10 +30,11 @@ class Stretch(NamedTuple):
 
 
 class DmaEnginesState(NamedTuple):
-    """The state of a core's DMA engines: how long each was busy before its plan, and the plans."""
+    """The state of a core's DMA engines: how long each was busy before its plan, the plans, until when these differ."""
 
     busy_before: tuple[int, ...]
     plans: tuple[PlanState, ...]
+    apart_ps: int
 
 
 class DmaEngines:
@@ -61,6 +62,7 @@ class DmaEngines:
         self._is_asked = False
         self._planned = self._in_row = 0
         self._ring = -1
+        self._apart_ps = 0  # until when plans are not expected to be alike
 
     def give_rings(self, queue: DmaQueue) -> None:
         """Let a queue own the rings of its number on as many engines as it has rings."""
@@ -118,7 +120,7 @@ class DmaEngines:
                 if met is not None:
                     return met
             self._make_plans(now_ps)
-        if len(self.plans) > 1:
+        if len(self.plans) > 1 and self._apart_ps < now_ps:
             self._join(now_ps)
         moved = False
         plans = self.plans
@@ -129,7 +131,7 @@ class DmaEngines:
                 try:
                     moved |= plans[index].give(run, now_ps)
                 except Apart as apart:
-                    self._part(index, apart.engine)
+                    self._part(index, *apart.engines)
                 else:
                     index += 1
         return moved
@@ -163,7 +165,7 @@ class DmaEngines:
             try:
                 return plans[0].pieces(transfer)
             except Apart as apart:
-                self._part(0, apart.engine)
+                self._part(0, *apart.engines)
         found: list[Piece] = []
         index, first, held = 0, 0, None
         while index < len(plans) and (plan := plans[index]).first < engines:
@@ -173,7 +175,7 @@ class DmaEngines:
                 try:
                     plan.work_out(transfer)
                 except Apart as apart:
-                    self._part(index, apart.engine)
+                    self._part(index, *apart.engines)
                     continue
                 pieces = plan.spans[transfer]
             if pieces is not held:
@@ -209,7 +211,7 @@ class DmaEngines:
             try:
                 plan.work_out()
             except Apart as apart:
-                self._part(index, apart.engine)
+                self._part(index, *apart.engines)
                 continue
             rings += [plan.last_ring] * (plan.last + 1 - plan.first)
             index += 1
@@ -230,6 +232,7 @@ class DmaEngines:
         quiet.stand_behind(ring, time)
         for number, _, ready, packets, packet, took, fill, step in runs:
             if quiet.give(number, ring, ready, step, plan.last, packets, packet, took, fill, 0) is not False:
+                quiet.release()
                 return
         quiet.served[runs[0].transfer].behind = None  # which is over
         self.busy_before = [busy - taken_over for busy, taken_over in zip(self.busy_ps, quiet.busy_ps(), strict=True)]
@@ -260,6 +263,7 @@ class DmaEngines:
             for plan in self.plans[first : self._holder(one.last) + 1]:
                 plan.take(run, before)
             spans.pop(one.number, None)
+        quiet.release()
         for number, pieces in spans.items():
             for plan in self.plans:
                 mine = within(pieces, plan.first, plan.last)
@@ -276,11 +280,17 @@ class DmaEngines:
             spans.update({number: tuple(served) for number, served in self.quiet.served.items()})
         return spans
 
+    def release(self) -> None:
+        """Leave no cycles behind; nothing may be handed out after that."""
+        if self.quiet is not None:
+            self.quiet.release()
+
     # --- plans together and apart ------------------------------------------------------------------------------------
 
-    def _part(self, index: int, engine: int) -> None:
-        """Cut a plan in front of an engine."""
-        self.plans.insert(index + 1, self.plans[index].part(engine))
+    def _part(self, index: int, *engines: int) -> None:
+        """Cut a plan in front of engines, which are in order."""
+        for engine in reversed(engines):
+            self.plans.insert(index + 1, self.plans[index].part(engine))
 
     def _cut(self, first: int, last: int) -> int:
         """See to it that plans begin with an engine and end with another; return the number of the first of them."""
@@ -303,14 +313,17 @@ class DmaEngines:
     def _join(self, now_ps: int) -> None:
         """Bring together neighbours that stand alike."""
         plan, *others = self.plans
-        joined = [plan]
+        joined, until = [plan], []
         for other in others:
-            if not plan.join(other, now_ps):
+            apart_ps = plan.join(other, now_ps)
+            if apart_ps is not None:
                 joined.append(other)
+                until.append(apart_ps)
                 plan = other
             elif other.busy_ps != plan.busy_ps:
                 for engine in range(other.first, other.last + 1):
                     self.busy_before[engine] += other.busy_ps - plan.busy_ps
+        self._apart_ps = min(until, default=0)
         if len(joined) < len(self.plans):
             self.plans[:] = joined
 
@@ -321,12 +334,14 @@ class DmaEngines:
         self._is_asked = True
         if self.quiet is not None:
             self._make_plans(0)
-        return DmaEnginesState(tuple(self.busy_before), tuple([plan.snapshot() for plan in self.plans]))
+        plans = tuple([plan.snapshot() for plan in self.plans])
+        return DmaEnginesState(tuple(self.busy_before), plans, self._apart_ps)
 
     def restore(self, state: DmaEnginesState) -> None:
         """Return to a state that `snapshot` gave."""
+        self.release()
         self._is_asked, self.quiet = True, None
-        self.busy_before[:] = state.busy_before
+        self.busy_before[:], self._apart_ps = state.busy_before, state.apart_ps
         self.plans = []
         for held in state.plans:
             plan = Plan()

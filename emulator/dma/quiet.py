@@ -301,6 +301,11 @@ class Quiet:
         self._pass_by(now_ps)
         return self._line
 
+    def release(self) -> None:
+        """Let go of each other what met or waits in a row; nothing may be handed out after that."""
+        for one in self._line:
+            one.met = one.behind = one.follower = None
+
 
 def _lacks_room(met: Served, ends: list[int], others: list[int], one: Served) -> bool:
     """Return whether a transfer that two which meet did not meet begins, on some engine, before they end."""

@@ -570,6 +570,8 @@ class DmaSystem:
         self._released = True
         for queue in self.queues:
             queue.release()
+        for engines in self.engines:
+            engines.release()
         del self._device
 
     def bind_again(self, transfers: Iterable[Transfer] | None = None) -> None:

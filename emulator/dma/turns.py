@@ -1,15 +1,13 @@
 """Rings in turn on engines that go the same way: in jumps of whole rounds up to the end of a transfer.
 
 Where another ring gets ready in between, engines have to be behind as many packets then; `Apart` says from which
-engine on they are not.
+engines on they are not.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-
 from emulator.dma.abreast import Abreast
-from emulator.dma.work import Head, Lane, Time
+from emulator.dma.work import Apart, Head, Lane, Time
 from formats.neuron_core import DMA_RINGS
 
 __all__ = ["Turns"]
@@ -28,11 +26,12 @@ class Turns(Abreast):
         self._last_ring = last_ring
 
     def _take_two_turns(self) -> int:
-        """Do as `_take_turns` for two rings, which there are nearly always."""
-        heads, lanes = self._heads, self._lanes
-        (one, (number, left, _)), (other, (its_number, its_left, _)) = heads.items()
-        lane, its_lane = lanes[one], lanes[other]
-        mine, its = lane.runs[number - lane.start], its_lane.runs[its_number - its_lane.start]
+        """Do as `_take_turns` for two rings, which there are nearly always.
+
+        The ring has several packets left where these are over before the other is ready.
+        """
+        heads = self._heads
+        (one, (mine, number, left, ended)), (other, (its, its_number, its_left, its_ended)) = heads.items()
         _, _, my_ready, _, my_packet, _, my_fill, my_step = mine
         _, _, its_ready, _, its_packet, _, its_fill, its_step = its
         at, step = self._time
@@ -100,132 +99,136 @@ class Turns(Abreast):
                 if i_am and it_is:
                     i_am = (one - last_ring - 1) % DMA_RINGS < (other - last_ring - 1) % DMA_RINGS
                 if i_am:
-                    if left == 1:  # it gets ready, and fills the pipe, with this packet
+                    at, step = begins + my_fill, slope
+                    if left == 1:
                         ring = one
                         break
                     left -= 1
                     took, last_ring = my_packet, one
-                    at, step = begins + my_fill, slope
                 else:
+                    at, step = begins + its_fill, slope
                     if its_left == 1:
                         ring = other
                         break
                     its_left -= 1
                     took, last_ring = its_packet, other
-                    at, step = begins + its_fill, slope
             at += took
-        heads[one] = number, left, heads[one][2]
-        heads[other] = its_number, its_left, heads[other][2]
+        heads[one] = mine, number, left, ended
+        heads[other] = its, its_number, its_left, its_ended
         self._time, self._last_ring = (at, step), last_ring
         return ring
 
     def _take_turns(self) -> int:
         """Serve several rings until one of them has its turn with its last packet; return that ring."""
-        heads, lanes, first, last = self._heads, self._lanes, self.first, self.last
+        heads, first, last = self._heads, self.first, self.last
         at, step = self._time
-        left: dict[int, int] = {}
-        ready: list[tuple[int, int]] = []  # rings, and how long each packet takes
+        last_ring = self._last_ring
+        ready: list[tuple[int, int, int, int]] = []  # turns until a ring's own, ring, packets, how long each takes
         waiting: list[tuple[int, ...]] = []  # the same behind when it is ready, from now: first engine, last, any
-        for ring, (number, packets, _) in heads.items():
-            lane = lanes[ring]
-            run = lane.runs[number - lane.start]
-            left[ring] = packets
-            gap, slope = run[2] - at, run[7] - step
+        for ring, (run, _, packets, _) in heads.items():
+            _, _, gap, _, each, _, _, slope = run
+            gap -= at
+            slope -= step
             begin, end = gap + slope * first, gap + slope * last
-            if begin > 0 < end:
-                waiting.append((begin, end, gap, slope, ring, run[4]))
-            elif begin <= 0 >= end:
-                ready.append((ring, run[4]))
+            if begin <= 0 >= end:
+                ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, each))
+            elif begin > 0 < end:
+                waiting.append((begin, end, gap, slope, ring, packets, each))
             else:
                 self.is_over(0, 0, gap, slope)  # which raises Apart
         if not ready:
             return self._begin()
-        ready.sort()
-        last_ring, served = self._last_ring, 0
+        served = 0
         while True:
-            length = turn = least = 0
-            for ring, each in ready:
+            ready.sort()
+            # The first that has no more than any has its turn with its last packet when all have taken the others.
+            length = before = through = 0
+            least = ready[0][2] + 1
+            for _, ring, packets, each in ready:
+                if packets < least:
+                    least, through, before = packets, ring, length
                 length += each
-                turn += ring <= last_ring
-                packets = left[ring]
-                if packets < least or not least:
-                    least = packets
-            # What gets ready behind the last packet of one of these is of no account here.
-            limit = served + least * length
-            later, begin, end = None, limit, limit
+            due = served + (least - 1) * length + before
+            # What gets ready behind that is of no account here.
+            soonest = None
             for one in waiting:
-                if (one[0] <= limit or one[1] <= limit) and (
-                    later is None or not self.is_over(one[2], one[3], later[2], later[3])
+                if (one[0] <= due or one[1] <= due) and (
+                    soonest is None or not self.is_over(one[2], one[3], soonest[2], soonest[3])
                 ):
-                    later = one
-                    begin, end = one[0], one[1]
-            if later is None:
-                # The first that has no more than any is through, in turn behind those that have taken as many.
-                served += (least - 1) * length
-                through = -1
-                for ring, each in ready[turn:] + ready[:turn]:
-                    number, _, ended = heads[ring]
-                    packets = left[ring] - least
-                    if through >= 0:
-                        packets += 1
-                    elif packets:
-                        served += each
-                    else:
-                        through, packets = ring, 1
-                    heads[ring] = number, packets, ended
-                self._time, self._last_ring = (at + served, step), through
+                    soonest = one
+            if soonest is None:
+                for _, ring, packets, _ in ready:
+                    if ring == through:
+                        least -= 1
+                    run, number, _, ended = heads[ring]
+                    heads[ring] = run, number, packets - least, ended
+                self._time, self._last_ring = (at + due, step), through
                 return through
-            rounds = min(least - 1, (begin - served - 1) // length)
-            if rounds:
-                served += rounds * length
-                for ring, _ in ready:
-                    left[ring] -= rounds
-            # As many packets on all engines until another ring is ready, or one of these has its turn with its last.
-            before, count = served, len(ready)
+            # As many packets on all engines until another ring is ready.
+            begin, end = soonest[0], soonest[1]
+            if begin > end:
+                begin, end = end, begin
+            rounds = (begin - served - 1) // length
+            served += rounds * length
+            taken = 0
             while served < begin:
-                ring, each = ready[turn % count]
-                if left[ring] == 1:
-                    if end <= served:
-                        self.is_over(served, 0, later[2], later[3])
-                    for one_of, _ in ready:
-                        number, _, ended = heads[one_of]
-                        heads[one_of] = number, left[one_of], ended
-                    self._time, self._last_ring = (at + served, step), ring
-                    return ring
-                left[ring] -= 1
-                turn += 1
-                last_ring = ring
-                before = served
+                _, last_ring, _, each = ready[taken]
                 served += each
-            if not before < end <= served:
-                self.is_over(served, 0, later[2], later[3])  # if this does not, the next one raises Apart
-                self.is_over(before, 0, later[2], later[3])
+                taken += 1
+            if served < end:
+                self._go_apart(soonest, ready, taken, served, due)
+            rounds += 1
+            ready = [
+                ((ring - last_ring - 1) % DMA_RINGS, ring, packets - rounds + (place >= taken), each)
+                for place, (_, ring, packets, each) in enumerate(ready)
+            ]
             asked, waiting = waiting, []
             for one in asked:
-                begin, end, gap, slope, ring, each = one
+                begin, end, gap, slope, ring, packets, each = one
                 if (begin <= served) != (end <= served):
                     self.is_over(served, 0, gap, slope)
                 if begin <= served:
-                    insort(ready, (ring, each))
+                    ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, each))
                 else:
                     waiting.append(one)
 
+    def _go_apart(
+        self, soonest: tuple[int, ...], ready: list[tuple[int, int, int, int]], taken: int, served: int, due: int
+    ) -> None:
+        """Raise Apart: engines go on to a ring that gets ready when they have served one of several packets or more.
+
+        Those are the ones that end between `served`, when the next turn is that of the ring in such a place, and `due`.
+        """
+        begin, end, gap, slope, *_ = soonest
+        latest, cuts = max(begin, end), set()
+        while served < latest and served <= due:
+            cuts.add((served - gap) // slope + 1 if slope > 0 else -((gap - served) // slope))
+            served += ready[taken % len(ready)][3]
+            taken += 1
+        raise Apart(*sorted(cuts))
+
     def _begin(self) -> int:
         """Begin with the ring that is ready first, which fills the pipe, and go on as `_take_turns`."""
-        heads, lanes = self._heads, self._lanes
-        runs = [lanes[ring].runs[number - lanes[ring].start] for ring, (number, _, _) in heads.items()]
-        soonest = runs[0]
-        for run in runs:
-            if not self.is_over(run.ready_ps, run.step_ps, soonest.ready_ps, soonest.step_ps):
-                soonest = run
-        at, step, last_ring = soonest.ready_ps, soonest.step_ps, self._last_ring
-        chosen = min(
-            [run for run in runs if run is soonest or self.is_same(run.ready_ps, run.step_ps, at, step)],
-            key=lambda run: (run.ring - last_ring - 1) % DMA_RINGS,
-        )
-        number, packets, ended = heads[chosen.ring]
+        heads, first, last, last_ring = self._heads, self.first, self.last, self._last_ring
+        (chosen, _, _, _), *others = heads.values()
+        at, step = chosen.ready_ps, chosen.step_ps
+        for run, _, _, _ in others:
+            ahead, slope = run.ready_ps - at, run.step_ps - step
+            begin, end = ahead + slope * first, ahead + slope * last
+            if begin > 0 < end:
+                continue
+            if not begin and not end:
+                if (run.ring - last_ring - 1) % DMA_RINGS < (chosen.ring - last_ring - 1) % DMA_RINGS:
+                    chosen = run
+                continue
+            if not begin < 0 > end:
+                self.is_over(ahead, slope, 0, 0)  # one of them raises Apart
+                self.is_same(ahead, slope, 0, 0)
+            chosen, at, step = run, run.ready_ps, run.step_ps
+        _, number, packets, ended = heads[chosen.ring]
         if packets == 1:
+            self._time = at + chosen.fill_ps, step
             return chosen.ring  # with this packet
-        heads[chosen.ring] = number, packets - 1, ended
+        heads[chosen.ring] = chosen, number, packets - 1, ended
         self._time, self._last_ring = (at + chosen.fill_ps + chosen.packet_ps, step), chosen.ring
         return self._take_turns()

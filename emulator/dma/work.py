@@ -12,14 +12,13 @@ __all__ = [
 
 _made = tuple.__new__  # a named tuple in half the time
 Time = tuple[int, int]  # on engine 0, and how much later on each further one
-Head = tuple[int, int, Time]  # of a ring: which of its runs is next, packets left of that, when the run before ended
 
 
 class Apart(Exception):  # noqa: N818  no error: the engines of a plan go different ways
-    """Two engines of a plan go different ways: those from `engine` on another one than those before it."""
+    """Engines of a plan go different ways: those from each of `engines` on another one than those before it."""
 
-    def __init__(self, engine: int) -> None:
-        self.engine = engine
+    def __init__(self, *engines: int) -> None:
+        self.engines = engines
 
 
 class Run(NamedTuple):
@@ -37,6 +36,10 @@ class Run(NamedTuple):
     last_ps: int
     fill_ps: int = 0
     step_ps: int = 0
+
+
+# Of a ring: its next run, the number of that, packets left, when the run before ended.
+Head = tuple[Run, int, int, Time]
 
 
 class Piece(NamedTuple):
@@ -75,6 +78,7 @@ class PlanState(NamedTuple):
     last_ring: int
     latest: Time
     bound_ps: int
+    filling_ps: int
     heads: tuple[tuple[int, Head], ...]
     runs: tuple[tuple[int, int, tuple[Run, ...]], ...]
     ended: tuple[tuple[int, Time], ...]

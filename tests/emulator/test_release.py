@@ -40,6 +40,28 @@ def test_runs_leave_no_garbage(uncollected: None, root: Path, name: str) -> None
         assert gc.collect() == 0
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_shaken_runs_leave_no_garbage(uncollected: None, root: Path, seed: int) -> None:
+    """Two transfers that meet know each other."""
+    opened = open_session(root / "examples" / "vector_add.py")
+    neff, inputs = opened.neff, opened.inputs
+    del opened
+    gc.collect()
+    assert runtime.run(neff, inputs, seed=seed).ok
+    assert gc.collect() == 0
+
+
+def test_a_hang_leaves_no_garbage(uncollected: None, root: Path) -> None:
+    """Engines that wait for each other are looked for in the report."""
+    path = root / "examples" / "deadlock.s"
+    neff = open_neff(to_neff(parse_program(path.read_text(), path.name)))
+    gc.collect()
+    result = runtime.run(neff)
+    assert result.hang is not None
+    assert len(result.hang.cycles) == 1
+    assert gc.collect() == 0
+
+
 @pytest.mark.parametrize("name", ["softmax", "deadlock", "out_of_bounds"])
 def test_a_released_device_is_gone_with_its_last_user(uncollected: None, root: Path, name: str) -> None:
     """Whatever came of the run: an end, a hang with engines that wait, a fault with transfers that are pending."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from emulator.device import Device
 from emulator.dma import work
+from emulator.dma.abreast import Abreast
 from emulator.dma.arbitration import Plan
 from emulator.dma.engines import DmaEngines, Stretch
 from emulator.dma.transfer import TransferPlan
@@ -111,6 +113,8 @@ GIVEN = st.lists(
 @example([(3, 0, 10, 1, 3, 0, 0), (1, 0, 10, 4, 10, 0, 0), (2, 0, 10, 4, 10, 0, 0), (3, 0, 53, 2, 10, 0, 0)], 1)
 # What joins before work that is ready only later, when that has been planned: the gap fills.
 @example([(0, 0, 90, 3, 20, 20, 7), (1, 0, 10, 2, 30, 30, 5), (0, 5, 40, 1, 1, 1, 3), (2, 0, 0, 9, 3, 3, 1)], 1)
+# One that was to find engines busy, and has to fill their pipes where another comes before all: it ends much later.
+@example([(0, 0, 100, 1, 10, 10, 10), (1, 0, 119, 1, 5, 5, 100), (2, 0, 126, 1, 5, 5, 1), (3, 0, 99, 1, 1, 1, 0)], 0)
 @given(GIVEN, st.integers(0, 3))
 def test_a_plan_is_what_serving_all_from_the_beginning_gives(parts: list[tuple[int, ...]], asked: int) -> None:
     plan = Plan()
@@ -132,6 +136,7 @@ def test_a_plan_is_what_serving_all_from_the_beginning_gives(parts: list[tuple[i
         for transfer in range(max(number - asked, 0), number + 1 if asked else 0):
             assert plan.pieces(transfer)[0].span(0) == want[transfer]
         assert plan.busy_ps == busy
+        assert not plan.is_over_before(served.time_ps), "what engines are given is not over before it is"
         if number == len(parts) // 2:
             held, then = plan.snapshot(), (now, number + 1)
     plan.work_out()
@@ -157,6 +162,29 @@ def test_a_plan_is_what_serving_all_from_the_beginning_gives(parts: list[tuple[i
 def spans(plan: Plan) -> dict[int, tuple[int, int]]:
     """Return what the plan of a single engine knows."""
     return {transfer: pieces[0].span(plan.first) for transfer, pieces in plan.spans.items()}
+
+
+@given(
+    st.integers(0, 15), st.integers(0, 15), st.integers(1, 30), st.integers(-50, 400), st.integers(-40, 40),
+    st.integers(1, 40),
+)  # fmt: skip
+def test_engines_are_told_apart_at_once(one: int, other: int, most: int, gap: int, slope: int, each: int) -> None:
+    """What is asked has one answer in front of each engine that is named, and another one from there on."""
+    first, last = sorted((one, other))
+    together = Abreast(first, last)
+
+    def cuts_of(asked: Callable[[], object], of_each: list[object]) -> None:
+        changes = [first + at for at in range(1, len(of_each)) if of_each[at] != of_each[at - 1]]
+        try:
+            assert [asked()] * len(of_each) == of_each
+        except work.Apart as apart:
+            assert changes
+            assert list(apart.engines) == changes
+
+    engines = range(first, last + 1)
+    cuts_of(lambda: together.parts(most, gap, slope, each), [min(most, (gap + slope * at) // each) for at in engines])
+    cuts_of(lambda: together.is_over(gap, slope, 0, 0), [gap + slope * at >= 0 for at in engines])
+    cuts_of(lambda: together.is_same(gap, slope, 0, 0), [gap + slope * at == 0 for at in engines])
 
 
 ENGINES = 6
