@@ -9,7 +9,8 @@ cores are compared byte by byte: what each overwrote is kept, and put back while
 What the checks of a run say depends on the order in which words issue and complete, when, on what they signal, and on
 their bytes and places, which are the open file's where no datum steers the program.  So the second run of such a file
 keeps its way: every issue and completion, and what was found.  The notes of a later run are compared with that, and
-where they are the same the checks do not look at all.
+where they are the same the checks do not look at all.  Of stores of two cores they ask whether these changed anything:
+the answers are kept with the way, and asked for again.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from emulator.checks.initcheck import Initcheck
 from emulator.checks.inside import Clash, duplicates
 from emulator.checks.kept import kept_of, traits_of
 from emulator.checks.orderly import Order, order_of
+from emulator.checks.quiet import speaking
 from emulator.checks.racecheck import Racecheck
 from emulator.checks.registry import ASKED, TOOLS, make_checks, tools_of
 from emulator.checks.row_sets import are_apart
-from emulator.checks.stores import Stores
+from emulator.checks.stores import Answers, Stores
+from emulator.checks.synccheck import Synccheck
 from emulator.device import Device
 from emulator.dma.transfer import Part, Transfer
 from emulator.notes import COMPARED, CROWDED, EXECUTED, ISSUED, MOVED, Notes
@@ -45,9 +48,10 @@ _AFTERWARDS = frozenset(TOOLS).difference(ASKED)  # nancheck looks at data; lint
 
 
 class _Way(NamedTuple):
-    """What a run did, step by step, and what was found in it."""
+    """What a run did, step by step, what was asked of the bytes that two cores stored, and what was found in it."""
 
     steps: list[object]
+    answers: Answers
     findings: list[Finding]
 
 
@@ -71,6 +75,7 @@ class Again:
         self._known: list[Finding] | None = None
         self._notes: Notes | None = None
         self._stores: Stores | None = None  # of two cores
+        self._answers: Answers | None = []  # what these were asked, None where the way of a run is not all there is
         self._scattered: dict[tuple[int, str, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._doubles: dict[int, tuple[Clash, ...]] = {}  # of scatters, by transfer
         self._initcheck: Initcheck | None = None  # which watches: bytes were used that nothing wrote
@@ -100,18 +105,21 @@ class Again:
             self._begin()  # which words of it run is open: all are looked at as they stand
 
     def _begin(self, order: Order | None = None) -> None:
-        """Make the checks; where all is in order, there is nothing that racecheck would have to look at."""
+        """Make the checks; where all is in order, those that have something to say."""
         tools = self._tools
-        if order is not None and order.rest is None:
-            tools = tuple([tool for tool in tools if tool != Racecheck.name])
+        if order is not None:
+            tools = speaking(self._device, tools, order, self._initcheck is not None)
+            if not tools:
+                return
         self._checks = make_checks(tools)
         if self._initcheck is not None:  # it watches already
             self._checks = [self._initcheck if isinstance(each, Initcheck) else each for each in self._checks]
-        if order is not None and order.needs is not None:
-            foreseen = order.needs, ()
+        needs = order.needs if order is not None and Synccheck.name in tools else None
+        if needs is not None:
+            foreseen = needs, ()
             kept_of(self._device, "needs", lambda: foreseen)
         for check in self._checks:
-            if isinstance(check, Clocks) and order is not None and order.rest is None:
+            if isinstance(check, Clocks) and order is not None:
                 check.look_at(self._device)
             elif check is not self._initcheck:
                 check.attach(self._device)
@@ -173,9 +181,9 @@ class Again:
         if not self._checks:
             self._begin(order)
         rest = None if order is None else order.rest
-        looks = races and (order is None or rest is not None)
-        if looks:
-            self._race.stores, self._race.doubles = stores, self._doubles
+        race = self._race if races and (order is None or rest is not None) else None
+        if race is not None:
+            race.stores, race.doubles = stores, self._doubles
             if stores is not None:
                 stores.rewind()
         for check in self._checks:
@@ -186,17 +194,22 @@ class Again:
                     check.follow(notes)
             elif isinstance(check, Initcheck):
                 check.follow(notes, over=True)
+            elif isinstance(check, Synccheck):
+                if self._device.hang is not None:
+                    check.follow(notes)  # what its loops compared
             elif isinstance(check, Clocks):
                 check.last_signals = order.last_signals
                 if rest is not None:
                     check.stand(rest.signals, rest.known, rest.counts)
             elif isinstance(check, Racecheck) and rest is not None:
                 check.look_at(rest.units)
-        if looks:
-            self._race.doubles = {}
+        if race is not None:
+            race.doubles = {}
             if stores is not None:
+                is_over = self._device.outcome == "finished"
+                self._answers = stores.answers if is_over else None if race.races else []
                 stores.redo_all()
-                self._race.stores = None
+                race.stores = None
         self._stores = None
 
     def finish(self) -> None:
@@ -215,21 +228,26 @@ class Again:
         ):
             steps = _steps(notes)
         if not self._watches:
-            if self._way is not None and self._initcheck is None and steps == self._way.steps:
-                self._known = _copies(self._way.findings)
+            way, stores = self._way, self._stores
+            if (
+                way is not None
+                and self._initcheck is None
+                and steps == way.steps
+                and (stores is None or stores.give(way.answers))
+            ):
+                self._known = _copies(way.findings)
                 return
             self._tell(notes or Notes())
         for check in self._checks:
             if hasattr(check, "finish"):
                 check.finish()
-        if steps and self._way is None and not any(map(self._goes_by_data, self._checks)):
-            self._file.ways[self._key] = _Way(steps, _copies(self.findings))
+        if steps and self._way is None and self._answers is not None and not self._has_met:
+            self._file.ways[self._key] = _Way(steps, self._answers, _copies(self.findings))
 
-    def _goes_by_data(self, check: Any) -> bool:
-        """Return whether what a check found may be for data to decide."""
-        if isinstance(check, Racecheck):
-            return len(self._device.cores) > 1 and check.races > 0  # of two cores that may store the same bytes
-        return isinstance(check, Initcheck) and check.has_met
+    @property
+    def _has_met(self) -> bool:
+        """Return whether initcheck has met anything undefined: what comes of that may be for data to decide."""
+        return any(isinstance(check, Initcheck) and check.has_met for check in self._checks)
 
     @property
     def findings(self) -> list[Finding]:

@@ -169,7 +169,7 @@ class Alike:
     def _restore(self, unit: Unit, where: Region) -> None:
         """Take what a unit brought back that its core had overwritten at a place."""
         core = self._core_of(unit)
-        data, _ = self._device.hbm.views(where.byte, where.nbytes)
+        data = self._device.hbm.view(where.byte, where.nbytes)
         kept = []
         for lost in self._lost[where]:
             second = lost.met.second

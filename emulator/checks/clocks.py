@@ -92,13 +92,13 @@ class Clocks:
         self.names = [(core.index, name) for core in device.cores for name in ENGINES]
         self.names += [(queue.core, queue.name) for queue in device.queues]
         self.engines = len(device.cores) * len(ENGINES)
+        self.nothing: Clock = (0,) * len(self.names)
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and has not moved."""
         self.look_at(device)
         self.index = {name: number for number, name in enumerate(self.names)}
         width = len(self.names)
-        self.nothing: Clock = (0,) * width
         self.known: list[Clock] = [self.nothing] * width
         self.count = [0] * width
         self.signals = [deque(maxlen=_SIGNALS) for _ in range(width)]
@@ -392,7 +392,8 @@ class Clocks:
         """Return what is known when all engines have come to their ends, as the host knows it then."""
         clock = self.nothing
         for actor in range(self.engines):
-            clock = join(clock, self._so_far(actor))
+            if self.count[actor]:  # else it has nothing to know
+                clock = join(clock, self._so_far(actor))
         return clock
 
     def floor(self) -> Clock:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import Protocol
 
 from emulator.checks.kept import kept_of
@@ -44,19 +43,18 @@ class Tables:
         self._device = device
         self._loaded = [_NONE] * len(device.cores)
         self._names = [core.activation for core in device.cores]
+        self._sets: dict[int, list[tuple[str, frozenset[int]]]] = {}
         self._known: list[set[tuple[int, int]]] = [set() for _ in device.cores]  # functions with a set that has them
 
-    @cached_property
-    def _sets(self) -> list[list[tuple[str, frozenset[int]]]]:
-        """Return the sets of functions that the file of each core has."""
-        loaded = [core.loaded for core in self._device.cores]
-        return [
-            [
-                (one.name, frozenset([each.func_id for each in one.functions]))
-                for one in (() if each_core is None else each_core.subgraph.activation_sets)
-            ]
-            for each_core in loaded
-        ]
+    def _sets_of(self, core: int) -> list[tuple[str, frozenset[int]]]:
+        """Return the sets of functions that the file of a core has."""
+        found = self._sets.get(core)
+        if found is None:
+            loaded = self._device.cores[core].loaded
+            sets = () if loaded is None else loaded.subgraph.activation_sets
+            found = [(one.name, frozenset([each.func_id for each in one.functions])) for one in sets]
+            self._sets[core] = found
+        return found
 
     def is_known(self, core: int, word: isa.Instruction) -> bool:
         """Return whether a word asks for nothing of its Scalar engine's table that is not known to be there."""
@@ -75,7 +73,7 @@ class Tables:
         if function is None:
             return
         code = int(function)
-        sets, loaded = self._sets[core], self._loaded[core]
+        sets, loaded = self._sets_of(core), self._loaded[core]
         if (code, loaded) in self._known[core]:
             return
         name = str(self._names[core].get(code, getattr(function, "name", code))).lower()
@@ -93,7 +91,7 @@ class Tables:
                        f"put {which} in front of this word")  # fmt: skip
 
     def _load(self, event: Event, word: isa.ActTableLoad) -> None:
-        sets = self._sets[event.core]
+        sets = self._sets_of(event.core)
         self._loaded[event.core] = word.table_select
         if sets and word.table_select >= len(sets):
             self._tell("table", event, f"table {word.table_select} is loaded; the file has {len(sets)}",
@@ -353,7 +351,9 @@ class Groups:
     def _read(self, event: Event, region: Region, groups: _Live) -> None:
         self._reads.append((region, event))
         for one in groups.near(region):
-            if one.region.overlaps(region):
+            mine = one.region
+            is_box = mine.pattern is None and region.pattern is None and mine.core == region.core
+            if is_box or mine.overlaps(region):  # boxes that meet share bytes
                 one.read = True
                 if not one.ended:
                     one.ended = True  # once is enough

@@ -185,12 +185,13 @@ def _alike(device: Device, one: Side, other: Side) -> bool:
     return bytes_of(device, one).tobytes() == bytes_of(device, other).tobytes()
 
 
-def bytes_of(device: Device, side: Side) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """Return the bytes of a side as they are now."""
+def bytes_of(device: Device, side: Side, *, writes: bool = False) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Return the bytes of a side as they are now; for whoever `writes` them, and for whoever comes later."""
     if side.space == "SBUF":
         memory = device.cores[side.core].sbuf
         geometry = sbuf_geometry(side, memory.shape[1], memory.shape[0], lambda low, high, allowed: None)
         return strided(memory, geometry, side, _BYTE)
     low, high = side.span
-    view, _ = device.hbm.views(low, high - low)
-    return strided(view, (side.address - low, tuple(step for step, _ in side.dims)), side, _BYTE)
+    found = device.hbm.holding(low, high - low)
+    memory = found.writable if writes else found.data
+    return strided(memory, (side.address - found.address, tuple([step for step, _ in side.dims])), side, _BYTE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -64,20 +63,26 @@ class Knowledge:
         self.actors: dict[Any, int] = {}
         self.whose: dict[Any, tuple[int, int, str]] = {}
         self.places: list[int] = []
-        everyone = [engine for core in device.cores for engine in core.engines.values()]
-        for place, engine in enumerate(everyone):
-            if engine.count:
-                self.actors[engine] = actor = len(self.places)
-                self.whose[engine] = actor, engine.core.index, engine.name
-                self.places.append(place)
-        self.engines = len(self.places)
-        for place, queue in enumerate(device.queues, len(everyone)):
+        actor = place = 0
+        for core in device.cores:
+            for engine in core.engines.values():
+                if engine.count:
+                    self.actors[engine] = actor
+                    self.whose[engine] = actor, core.index, engine.name
+                    self.places.append(place)
+                    actor += 1
+                place += 1
+        self.engines = actor
+        for queue in device.queues:
             if queue.completed:
-                self.actors[queue.core, queue.name] = len(self.places)
+                self.actors[queue.core, queue.name] = actor
                 self.places.append(place)
-        self.everyone = len(everyone) + len(device.queues)
-        nothing = [0] * len(self.places)
-        self.known, self.count = [nothing] * len(nothing), nothing.copy()
+                actor += 1
+            place += 1
+        self.everyone = place
+        self._spread: Callable[[tuple[int, ...]], Clock] | None = None  # made where somebody asks
+        nothing = [0] * actor
+        self.known, self.count = [nothing] * actor, nothing.copy()
         self.raises: list[dict[int, Raises]] = [{} for _ in device.cores]
         # Waits that no history has as its `need`: core, number, mode, value.
         self.asked: list[tuple[int, int, int, int]] = []
@@ -243,22 +248,34 @@ class Knowledge:
             found[key] = max(need, found.get(key, 0))
         return found
 
+    @property
+    def is_used_up(self) -> bool:
+        """Return whether all waits are plain ones, and each semaphore that is awaited ends at what a wait asks for."""
+        if self.is_suspect or self.loops or self.asked:
+            return False
+        for raises in self.raises:
+            for history in raises.values():
+                if 0 <= history.need < history.values[-1]:
+                    return False
+        return True
+
     def spread(self, clock: list[int]) -> Clock:
         """Return a clock of all engines and queues, as `Clocks` has them."""
-        return self._spread((*clock, 0))
-
-    @cached_property
-    def _spread(self) -> Callable[[tuple[int, ...]], Clock]:
-        """Return what puts numbers where they belong, the last one, which is 0, wherever nothing was done."""
-        number_of = {place: number for number, place in enumerate(self.places)}
-        return itemgetter(*[number_of.get(place, len(self.places)) for place in range(self.everyone)])
+        spread = self._spread
+        if spread is None:
+            # It puts numbers where they belong, and the last one, which is 0, wherever nothing was done.
+            numbers = [len(self.places)] * self.everyone
+            for number, place in enumerate(self.places):
+                numbers[place] = number
+            spread = self._spread = itemgetter(*numbers)
+        return spread((*clock, 0))
 
 
 def taught(knew: list[int], history: Raises, need: int) -> list[int]:
     """Return what an actor knows once a semaphore has come to a value."""
-    place, units = bisect_left(history.values, need), history.units
-    # Who knows of a unit knows all that it knew, and those before it.
-    unit = units[place] if place < len(units) else units[-1]
+    values, units = history.values, history.units
+    # Who knows of a unit knows all that it knew, and those before it; most wait for the last one.
+    unit = units[-1] if need >= values[-1] else units[bisect_left(values, need)]
     return knew if unit is None or knew[unit[0]] >= unit[1] else joined(knew, unit)
 
 

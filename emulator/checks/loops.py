@@ -88,6 +88,8 @@ class Loops:
         """Yield the innermost loop that an engine stands in, where none of its exits has come nearer."""
         engine = self._device.cores[core].engines[name]
         words = engine.words
+        if not words:
+            return
         here = min(engine.position, len(words) - 1)
         for first, last in _around(words, here):
             exits = [one for one in words[first : last + 1] if _leaves(one, words[first].slot, words[last].slot)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from emulator.access import plan_of
@@ -21,6 +20,7 @@ from emulator.loaded import LoadedWord, TransferFactory
 from emulator.notes import ENDED, EXECUTED, MOVED, Notes
 from formats import isa
 from formats.errors import FormatError, NeuronError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.regions import Region
 
 __all__ = ["Memcheck"]
@@ -39,6 +39,15 @@ _HINTS = {
 }
 
 
+class _Followed(NamedTuple):
+    """What engines hold and touch: `tiles` is None where the file has no map of them, `constants` are addresses."""
+
+    tables: Tables
+    groups: Groups
+    tiles: Tiles | None
+    constants: frozenset[int]
+
+
 class Memcheck:
     """Check every word of a program against the memory it names, and report the fault that ends a run."""
 
@@ -48,6 +57,7 @@ class Memcheck:
         self.findings: list[Finding] = []
         self._places: set[tuple[int, str, int]] = set()
         self._told: set[tuple[str, int, str, int]] = set()
+        self._followed: _Followed | None = None  # made when the first word is told of
 
     def attach(self, device: Device) -> None:
         """Check the program as loaded: operands, the rules of each word, both sides of every transfer."""
@@ -58,41 +68,38 @@ class Memcheck:
         for core in device.cores:
             self._shared_bytes(core)
 
-    @cached_property
-    def _tables(self) -> Tables:
-        return Tables(self.device, self._tell)
-
-    @cached_property
-    def _groups(self) -> Groups:
-        return Groups(self.device, self._tell, self._names)
-
-    @cached_property
-    def _tiles(self) -> Tiles | None:
-        """Return what compares words with tiles; None where the file has no map of them to go by."""
-        return Tiles(self.device, self._tell, self._names) or None
-
-    @cached_property
-    def _constants(self) -> frozenset[int]:
-        """Return where constants lie."""
-        cores = () if self.device.model is None else self.device.model.cores
-        placed = (one for core in cores for one in core.placement.by_name.values())
-        return frozenset([one.address for one in placed if one.kind == "file"])
+    def _begin(self) -> _Followed:
+        """Make what follows engines through a run."""
+        device = self.device
+        cores = () if device.model is None else device.model.cores
+        placed = [one for core in cores for one in core.placement.by_name.values()]
+        self._followed = followed = _Followed(
+            Tables(device, self._tell),
+            Groups(device, self._tell, self._names),
+            Tiles(device, self._tell, self._names) or None,
+            frozenset([one.address for one in placed if one.kind == "file"]),
+        )
+        return followed
 
     def _as_loaded(self) -> list[tuple[Fault, int, str, int, isa.Instruction]]:
         """Return what is wrong with words and transfers of the program: fault, core, engine, pc and word."""
         found = []
-        # What ran was resolved, bound and found to be in its place.
+        # What ran was resolved, bound and found to be in its place: of a program without branches its first words.
         has_run, generation = _have_all_run(self.device), self.device.target.generation
+        is_straight = not traits_of(self.device).branches
         streams = [engine.words for core in self.device.cores for engine in core.engines.values()]
         sound = isa.are_all_sound([loaded.word for words in streams for loaded in words], generation)
         if has_run and sound:
             return []
         for core in self.device.cores:
             for name, engine in core.engines.items():
-                if has_run and isa.are_all_sound([loaded.word for loaded in engine.words], generation):
-                    continue
+                words = engine.words
+                over = engine.completed if is_straight else 0
+                if over and (sound or isa.are_all_sound([loaded.word for loaded in words[:over]], generation)):
+                    words, over = words[over:], 0
                 known: dict[bytes, tuple[Fault, ...]] = {}
-                for loaded in engine.words:
+                for place, loaded in enumerate(words):
+                    has_run = place < over
                     word = loaded.word
                     key = word.body
                     faults = known.get(key)
@@ -174,7 +181,7 @@ class Memcheck:
 
     def follow(self, notes: Notes) -> None:
         """Take all that happened in a run; an event is made of what may be worth one."""
-        tables, groups, tiles = self._tables, self._groups, self._tiles
+        tables, groups, tiles, constants = self._followed or self._begin()
         for number, note in enumerate(notes):
             what = note[0]
             if what == EXECUTED:
@@ -196,7 +203,7 @@ class Memcheck:
                 _, transfer, now, changes, touches = note
                 core, name, pc = transfer.core, transfer.queue, transfer.pc
                 if changes is None or (
-                    not self._constants
+                    not constants
                     and (tiles is None or tiles.is_plain(core, name, transfer.engine, pc, touches))
                     and not (changes and _falls_below(changes))
                 ):
@@ -209,17 +216,18 @@ class Memcheck:
 
     def on_event(self, event: Event) -> None:
         """Follow what engines hold; take the fault that ends a run, unless the program as loaded showed it already."""
+        tables, groups, tiles, constants = self._followed or self._begin()
         if event.kind == "instruction":
             if event.engine == "Activation":
-                self._tables.on_event(event)
-            self._groups.on_event(event)
-            if self._tiles is not None:
-                self._tiles.on_event(event)
+                tables.on_event(event)
+            groups.on_event(event)
+            if tiles is not None:
+                tiles.on_event(event)
         elif event.kind == "dma":
-            if self._constants:
-                self._stored(event)
-            if self._tiles is not None:
-                self._tiles.on_event(event)
+            if constants:
+                self._stored(event, constants)
+            if tiles is not None:
+                tiles.on_event(event)
         elif event.kind == "fault":
             fault = event.instruction
             if fault.kind != "unsupported" and (fault.core, fault.engine, fault.pc) not in self._places:
@@ -234,11 +242,11 @@ class Memcheck:
                     "raise it before it is lowered, or lower it by less",
                 )
 
-    def _stored(self, event: Event) -> None:
+    def _stored(self, event: Event, constants: frozenset[int]) -> None:
         """Report a transfer into a constant: the runtime fills it when it loads the file, and never again."""
         for side in event.instruction.writes:
             found = self.device.hbm.find(side.span[0]) if side.space == "HBM" else None
-            if found is not None and found.address in self._constants:
+            if found is not None and found.address in constants:
                 low, high = side.span
                 self._tell("constant", event,
                            f"a transfer stores into the constant {found.name}: the next execution begins with that",
@@ -247,8 +255,8 @@ class Memcheck:
 
     def finish(self) -> None:
         """Report what is left open in PSUM when a program has come to its end."""
-        if self.device.outcome == "finished" and "_groups" in vars(self):
-            self._groups.finish()
+        if self.device.outcome == "finished" and self._followed is not None:
+            self._followed.groups.finish()
 
     def _tell(
         self, kind: str, event: Event, message: str, hint: str, region: Region | None = None, other: Event | None = None

@@ -30,12 +30,14 @@ from emulator.device import Device
 from emulator.dma.ring_order import keeps_order
 from emulator.dma.transfer import Part, Transfer
 from emulator.events import Event
-from emulator.notes import COMPARED, EXECUTED, ISSUED, MOVED, Notes
+from emulator.notes import COMPARED, ENDED, EXECUTED, ISSUED, MOVED, Notes
 from formats.isa import EventSemaphoreRangeClear, Instruction
 from formats.named_tuple import NamedTuple
 from formats.regions import RegionParts
 
 __all__ = ["Order", "Rest", "order_of"]
+
+_ASIDE = (COMPARED, ENDED)  # notes that say nothing of bytes and semaphores
 
 
 class Rest(NamedTuple):
@@ -51,23 +53,39 @@ class Rest(NamedTuple):
     counts: list[int]
 
 
-class Order(NamedTuple):
-    """What is left to know of a run: the last signals of each actor, by what they raised; what may not be in order.
+class Order:
+    """What is left to know of a run: what may not be in order, and what was signalled and awaited.
 
-    `needs` is the largest value that each semaphore is awaited with, None where one may ask for a part of a transfer.
+    Of a run that hangs the latter is not known: words that were not reached may ask for more.
     """
 
-    last_signals: list[dict[Key, int]]
-    needs: dict[Key, int] | None
-    rest: Rest | None
+    __slots__ = ("_knowledge", "rest")
+
+    def __init__(self, knowledge: Knowledge | None, rest: Rest | None) -> None:
+        self._knowledge, self.rest = knowledge, rest
+
+    @property
+    def last_signals(self) -> list[dict[Key, int]]:
+        """Return the last signals of each actor, by what they raised."""
+        return [] if self._knowledge is None else self._knowledge.last_signals()
+
+    @property
+    def needs(self) -> dict[Key, int] | None:
+        """Return the largest value that each semaphore is awaited with; None where that may be a part of a transfer."""
+        return None if self._knowledge is None else self._knowledge.needed()
+
+    @property
+    def is_used_up(self) -> bool:
+        """Return whether nothing was surely signalled that nobody waits for; that may be so where it is not told."""
+        return self._knowledge is not None and self._knowledge.is_used_up
 
 
 def order_of(device: Device, notes: Notes, doubles: Mapping[int, Sequence[Clash]]) -> Order | None:
-    """Return what is left to know of a run that has finished; None where the checks have to look themselves.
+    """Return what is left to know of a run that has finished, or hangs; None where the checks have to look themselves.
 
     `doubles` is what scatters did when they were over, by transfer.
     """
-    if device.outcome != "finished":
+    if device.outcome not in ("finished", "hang"):
         return None
     try:
         return _Look(device, notes, doubles).order()
@@ -80,11 +98,13 @@ class _Look:
 
     def __init__(self, device: Device, notes: Notes, doubles: Mapping[int, Sequence[Clash]]) -> None:
         self._device, self._notes, self._doubles = device, notes, doubles
+        self._hangs = device.outcome == "hang"
         self._touched, self._width = Touched(), device.arch.sbuf_bytes.whole
         names = Names(device)
         self._tiles = Tiles(device, _odd, names) or None
-        self._groups, self._tables = Groups(device, _odd, names), Tables(device, _odd)
         self._multiplies = traits_of(device).multiplies
+        self._groups = Groups(device, _odd, names) if self._multiplies else None
+        self._tables = Tables(device, _odd)
         self._knowledge = Knowledge(device, notes)
         self._moved: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last transfer looked at, by place
         self._suspects: list[Cell] = []
@@ -145,7 +165,7 @@ class _Look:
                     count[actor] = number = count[actor] + 1
                     flights[actor].append((actor, number, begun(actor, core, loaded, bound), loaded, loaded))
                 continue
-            elif what == COMPARED:
+            elif what in _ASIDE:
                 continue
             else:
                 raise UnknownError
@@ -209,17 +229,20 @@ class _Look:
                 cell.write = unit
                 if multiplies and cell.region[0] == "PSUM":
                     is_psum = True
-            if is_psum and what == EXECUTED:
+            if is_psum and groups is not None and what == EXECUTED:
                 begins = partial(_event, note, core)
                 if not groups.is_plain(core, loaded.word, touches, begins):
                     groups.on_event(begins())
-        groups.finish()
-        if knowledge.events and any(any(core.events.values) for core in self._device.cores):
+        if groups is not None and not self._hangs:
+            groups.finish()
+        if not self._hangs and knowledge.events and any(any(core.events.values) for core in self._device.cores):
             raise UnknownError
         if self._touched.bring_together():
             self._meet_groups()
         self._see_what_stays()
-        return Order(knowledge.last_signals(), knowledge.needed(), self._rest() if self._suspects else None)
+        if self._hangs and self._suspects:
+            raise UnknownError
+        return Order(None if self._hangs else knowledge, self._rest() if self._suspects else None)
 
     # --- what each does ----------------------------------------------------------------------------------------------
 
@@ -323,7 +346,7 @@ class _Look:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def _see_what_stays(self) -> None:
-        """See to it that an engine has waited for each store to an output, and that no constant was written."""
+        """See to it that no constant was written, and that at an end each store to an output was waited for."""
         device = self._device
         if device.model is None:
             return
@@ -331,7 +354,7 @@ class _Look:
             one.address for core in device.model.cores for one in core.placement.by_name.values() if one.kind == "file"
         }
         spans = []
-        for tensor in device.model.outputs:
+        for tensor in () if self._hangs else device.model.outputs:
             placed = device.model.tensors[tensor.name]
             spans.append((placed.address, placed.address + placed.nbytes))
         host = self._knowledge.host()
@@ -348,7 +371,7 @@ class _Look:
         """Return what racecheck has to look at."""
         knowledge, places, barriers = self._knowledge, self._knowledge.places, self._knowledge.barriers
         reach = self._touched.reach_of(self._suspects)
-        matter = {place for place, cell in self._touched.cells.items() if id(cell) in reach}
+        matter = {place for place, cell in self._touched.cells.items() if cell in reach}
         units: list[Looked] = []
         signals: list[list[tuple[int, Key, int]]] = [[] for _ in range(knowledge.everyone)]
         for (actor, number, clock, word, loaded), read, written, note in self._units:

@@ -59,6 +59,7 @@ class Racecheck:
         self._cells: dict[RegionParts, Cell] = {}  # of all of them
         self._sites: dict[int, tuple[Unit, Site]] = {}  # of units that were told of
         self._floors: Floors | None = None  # of units of a run that is over
+        self._host: Clock | None = None  # what is known behind that run
         self._rows: dict[int, RowShadow] = {}  # by the identity of the memory's records
         # Of a run that is over: its stores, which are carried out again, and what scatters did when they were over.
         self.stores: Stores | None = None
@@ -103,7 +104,8 @@ class Racecheck:
         Stores of transfers without a unit are carried out again, and no more.
         """
         even = even_rows(self.device, units)
-        self._floors = Floors([unit.clock for unit, *_ in even if unit is not None], self.clocks.everything())
+        self._host = host = self.clocks.everything()
+        self._floors = Floors([unit.clock for unit, *_ in even if unit is not None], host)
         for unit, word, reads, writes, sets in even:
             if self.stores is not None and isinstance(word, Transfer):
                 self.alike.begin(self.stores.redo(word))
@@ -345,7 +347,7 @@ class Racecheck:
                     core, engine = self.clocks.names[unit.actor]
                     self._access(unit, *regions_touched(device, core, engine, unit.word))
         if device.model is not None and device.outcome == "finished":
-            self._outputs(self.clocks.everything())
+            self._outputs(self.clocks.everything() if self._host is None else self._host)
         for finding, before, after in self._by_pair.values():
             if self.alike.harmless(finding):
                 finding.kind, finding.severity = "same-bytes", KINDS["racecheck:same-bytes"].severity

@@ -9,7 +9,7 @@ one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -126,6 +126,8 @@ class RowShadow:
 def even_rows(device: Device, units: Iterable[Looked]) -> list[Even]:
     """Return units with the sets of rows that are looked at all at once, which get their numbers, beside the others."""
     units = list(units)
+    if not any(place.__class__ is RowSet for *_, reads, writes in units for place in (*reads, *writes)):
+        return cast("list[Even]", [(*unit, ()) for unit in units])
     kinds = _Kinds()
     for at, (_, _, reads, writes) in enumerate(units):
         for place in reads:

@@ -12,32 +12,33 @@ from emulator.checks.row_sets import Mask, RowSet, scattered_by
 from emulator.device import Device
 from emulator.dma.transfer import Side, Transfer
 
-__all__ = ["Before", "Bytes", "HeldRows", "HeldSide", "Stores", "before_of"]
+__all__ = ["Answers", "Before", "Bytes", "HeldRows", "HeldSide", "Stores", "before_of"]
 
 Bytes = npt.NDArray[np.uint8]
 
 
 class HeldSide:
-    """The bytes of a side as they were before it was written."""
+    """The bytes of a side as they were before it was written; `now` are those that are there."""
 
-    __slots__ = ("_device", "_side", "_was", "span")
+    __slots__ = ("_side", "_was", "changed", "is_taken", "now", "span")
 
     def __init__(self, device: Device, side: Side) -> None:
-        self._device, self._side, self.span = device, side, side.span
+        self._side, self.span = side, side.span
+        self.now = bytes_of(device, side, writes=True)
         self._was = self.now.copy()
-
-    @property
-    def now(self) -> Bytes:
-        """Return the bytes as they are."""
-        return bytes_of(self._device, self._side)
+        self.changed: bool | None = None  # what `changes` said, None where nobody has asked
+        self.is_taken = False  # whether anybody has bytes of it
 
     def put(self, held: Bytes | None = None) -> None:
         """Write bytes, those that were there where none are given."""
         self.now[...] = self._was if held is None else held
+        self.changed = None
 
     def changes(self, low: int, high: int) -> bool:
-        """Return whether what may share bytes with a range in the span is not what it was."""
-        return not np.array_equal(self._was, self.now)
+        """Return whether what may share bytes with a range in the span is not what it was, once the store is over."""
+        if self.changed is None:
+            self.changed = not bool((self._was == self.now).all())
+        return self.changed
 
     def has(self, low: int, high: int) -> bool:
         """Return whether a range is all there in one piece."""
@@ -50,6 +51,7 @@ class HeldSide:
         if steps != sorted(steps, reverse=True):
             return None
         first, _ = self.span
+        self.is_taken = True
         return self._was.reshape(-1)[low - first : high - first].copy()
 
 
@@ -66,7 +68,7 @@ class HeldRows:
     @property
     def _windows(self) -> Bytes:
         nbytes, box = self.rows.nbytes, self.rows.box
-        data, _ = self._device.hbm.views(box.byte, box.nbytes)
+        data = self._device.hbm.view(box.byte, box.nbytes)
         return np.ndarray((box.nbytes - nbytes + 1, nbytes), np.uint8, data, 0, (1, 1))
 
     @property
@@ -108,6 +110,7 @@ class HeldRows:
 
 
 Before = list[HeldSide | HeldRows]
+Answers = list[tuple[int, int, bool]]  # which store, which of its sides, whether it changed anything
 
 
 def before_of(device: Device, transfer: Transfer) -> Before:
@@ -129,6 +132,8 @@ class Stores:
 
     def keep(self, transfer: Transfer) -> None:
         """Keep what a transfer is about to overwrite."""
+        if not transfer.facts.writes_hbm:
+            return
         before = before_of(self._device, transfer)
         if before:
             self._stores.append((transfer, before))
@@ -155,6 +160,37 @@ class Stores:
         for each, held in zip(before, behind, strict=True):
             each.put(held)
         return before
+
+    @property
+    def answers(self) -> Answers | None:
+        """Return whether stores changed anything, as far as somebody asked; None where more was asked of their bytes.
+
+        Whoever finds the same answers to the same questions finds the same of a run that goes the same way.
+        """
+        found: Answers = []
+        for number, (_, before) in enumerate(self._stores):
+            for place, held in enumerate(before):
+                if isinstance(held, HeldRows) or held.is_taken:
+                    return None
+                if held.changed is not None:
+                    found.append((number, place, held.changed))
+        return found
+
+    def give(self, answers: Answers) -> bool:
+        """Return whether stores give these answers; afterwards the bytes are as the run has left them."""
+        if not answers:
+            return True
+        asked: dict[int, list[tuple[int, bool]]] = {}
+        for number, place, changed in answers:
+            asked.setdefault(number, []).append((place, changed))
+        self.rewind()
+        is_same = True
+        for number, (transfer, before) in enumerate(self._stores):
+            self.redo(transfer)
+            for place, changed in asked.get(number, ()):
+                held = before[place]
+                is_same = is_same and held.changes(*held.span) is changed
+        return is_same
 
     def redo_all(self) -> None:
         """Carry out what is left: the bytes are as the run has left them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from emulator.checks.clocks import Clocks, Key, Raise
@@ -18,7 +18,7 @@ from emulator.diagnosis.explain import explain
 from emulator.diagnosis.graph import Wait
 from emulator.diagnosis.index import index_of
 from emulator.dma import rings
-from emulator.dma.queues import descriptors_in_ring
+from emulator.dma.queues import DmaQueue, descriptors_in_ring
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.faults import source_line
@@ -30,9 +30,10 @@ from formats.isa.signals import BARRIER, HEADER
 from formats.named_tuple import NamedTuple
 from formats.neff import DmaBlock
 from formats.neff.debuginfo import SourceLocation
+from formats.neuron_core import WORD
 from formats.numerals import parse_decimal
 
-__all__ = ["Synccheck"]
+__all__ = ["Synccheck", "leftovers", "overfull", "untriggered"]
 
 _LIMIT = 200
 _SHOWN = 4  # signals named as other sides of one wait
@@ -135,24 +136,18 @@ class Synccheck:
 
     def _filled(self) -> None:
         """Report the block whose descriptors no longer fit into rings that are filled when the program is loaded."""
-        for queue in self.device.queues:
-            held = 0
-            for transfer, shares in queue.made:
-                held += descriptors_in_ring(shares)
-                if held <= rings.LARGEST_RING:
-                    continue
-                site = site_of(self.device, queue.core, queue.name, transfer.pc, transfer, owner=transfer.engine,
-                               access="triggers")  # fmt: skip
-                self._add(
-                    "ring-full",
-                    "warning",
-                    f"{queue.name} is filled when the program is loaded, up to here with {held} descriptors in a ring; "
-                    f"a ring holds {rings.LARGEST_RING} at most",
-                    site,
-                    hint="move larger pieces, which take fewer descriptors, or share the blocks among queues",
-                    key=(queue.core, queue.name, transfer.pc),
-                )
-                break
+        for queue, transfer, held in overfull(self.device):
+            site = site_of(self.device, queue.core, queue.name, transfer.pc, transfer, owner=transfer.engine,
+                           access="triggers")  # fmt: skip
+            self._add(
+                "ring-full",
+                "warning",
+                f"{queue.name} is filled when the program is loaded, up to here with {held} descriptors in a ring; "
+                f"a ring holds {rings.LARGEST_RING} at most",
+                site,
+                hint="move larger pieces, which take fewer descriptors, or share the blocks among queues",
+                key=(queue.core, queue.name, transfer.pc),
+            )
 
     def _part(self, part: _Part) -> None:
         """Note a wait for a part of what a transfer raises."""
@@ -361,7 +356,7 @@ class Synccheck:
 
     def _untriggered(self) -> None:
         """Report DMA blocks that no word of their core triggers."""
-        for core, queue, number, block in kept_of(self.device, "untriggered", lambda: _untriggered(self.device)):
+        for core, queue, number, block in untriggered(self.device):
             first = block.descriptors[0] if block.descriptors else None
             what = "" if first is None else f"{first.op} {first.source} -> {first.target}"
             site = Site(core, queue, block.engine, -1, what, _declared(block.comment), "is not triggered")
@@ -388,32 +383,58 @@ class Synccheck:
                         key=(core.index, "event", number),
                         hint="wait for it, or do not set it: the next execution starts with it set",
                     )
-        for actor, last in enumerate(self.clocks.last_signals):
+        for actor, key, value in leftovers(self.device, self.clocks.last_signals, self._needs):
+            if key in self._credits:
+                continue
+            where, engine = self.clocks.names[actor]
+            self._add(
+                "leftover",
+                "note",
+                f"S[{key[2]}] of nc{key[0]} ends at {value}; no wait asks for more than {self._needs[key]}",
+                Site(where, engine, engine, -1, ""),
+                key=key,
+                hint="the last signals have nobody who waits for them",
+            )
+
+
+def overfull(device: Device) -> Iterator[tuple[DmaQueue, Transfer, int]]:
+    """Yield each queue that is filled beyond its rings when the program is loaded, and with which transfer."""
+    for queue in device.queues:
+        held = 0
+        for transfer, shares in queue.made:
+            held += descriptors_in_ring(shares)
+            if held > rings.LARGEST_RING:
+                yield queue, transfer, held
+                break
+
+
+def leftovers(
+    device: Device, last_signals: Sequence[Mapping[Key, int]], needs: Mapping[Key, int]
+) -> Iterator[tuple[int, Key, int]]:
+    """Yield the semaphores that end above what any wait asks for: who raised each last, and what it ends at."""
+    for actor, last in enumerate(last_signals):
+        if last:
             for key, value in last.items():
-                need = self._needs.get(key)
-                if need is None or value <= need or key[1] != "semaphore" or key in self._credits:
+                need = needs.get(key)
+                if need is None or value <= need or key[1] != "semaphore":
                     continue
-                if value == self.device.cores[key[0]].semaphores[key[2]]:
-                    engine = self.clocks.names[actor][1]
-                    site = Site(self.clocks.names[actor][0], engine, engine, -1, "")
-                    self._add(
-                        "leftover",
-                        "note",
-                        f"S[{key[2]}] of nc{key[0]} ends at {value}; no wait asks for more than {need}",
-                        site,
-                        key=key,
-                        hint="the last signals have nobody who waits for them",
-                    )
+                if value == device.cores[key[0]].semaphores[key[2]]:
+                    yield actor, key, value
+
+
+def untriggered(device: Device) -> list[tuple[int, str, int, DmaBlock]]:
+    """Return the DMA blocks that no word of their core triggers, by core, queue and number."""
+    return kept_of(device, "untriggered", lambda: _untriggered(device))
 
 
 def _untriggered(device: Device) -> list[tuple[int, str, int, DmaBlock]]:
-    """Return the DMA blocks that no word of their core triggers, by core, queue and number."""
     found = []
     for core in device.cores:
         if core.loaded is None or not core.loaded.subgraph.dma_blocks:
             continue
         subgraph = core.loaded.subgraph
-        triggered = {(word.queue, word.block_id) for stream in subgraph.streams.values() for word in _triggers(stream)}
+        streams = [subgraph.streams[engine] for engine in subgraph.streams]
+        triggered = {(word.queue, word.block_id) for stream in streams for word in _triggers(stream)}
         found += [(core.index, *place, block) for place, block in subgraph.dma_blocks.items() if place not in triggered]
     return found
 
@@ -421,8 +442,10 @@ def _untriggered(device: Device) -> list[tuple[int, str, int, DmaBlock]]:
 def _triggers(stream: Stream) -> list[PseudoDmaTrigger]:
     """Return the words of a stream that trigger blocks; no other is decoded."""
     data, opcode = stream.data, PseudoDmaTrigger.OPCODE
-    words = [stream[place] for place, offset in enumerate(stream.offsets) if data[offset] == opcode]
-    return [word for word in words if isinstance(word, PseudoDmaTrigger)]
+    if stream.generation not in PseudoDmaTrigger.GENERATIONS:
+        return []
+    at = [offset for offset in stream.offsets if data[offset] == opcode]
+    return [PseudoDmaTrigger.from_raw(data[offset : offset + WORD]) for offset in at]
 
 
 def _declared(comment: str | None) -> SourceLocation | None:

@@ -27,6 +27,7 @@ __all__ = ["Tiles"]
 
 
 _CHUNK = 32  # tiles
+_FEW = 64  # tiles that are looked through one by one, since to sort them takes longer
 
 
 class Tell(Protocol):
@@ -115,6 +116,30 @@ def _begins_of(tiles: Iterable[Tile]) -> _Begins:
     return begins
 
 
+class _Home(NamedTuple):
+    """A tile, from which word of an engine to which it is in use, and the bytes that it has."""
+
+    since: int
+    until: int
+    space: str
+    first: int
+    behind: int
+    low: int
+    high: int
+
+    def holds(self, region: RegionParts, pc: int) -> bool:
+        """Return whether it is in use at a word and a region lies in it."""
+        space, _, first, partitions, low, nbytes, _ = region
+        return (
+            self.since <= pc <= self.until
+            and self.low <= low
+            and low + nbytes <= self.high
+            and self.first <= first
+            and first + partitions <= self.behind
+            and self.space == space
+        )
+
+
 class Tiles:
     """Compare what words touch on chip with the tiles in use where they stand.
 
@@ -133,6 +158,8 @@ class Tiles:
                 if subgraph is not None:
                     _BEGINS[subgraph] = begins
             self.begins[core.index] = begins
+        self._last: dict[tuple[int, str], _Home] = {}  # by core and engine, where the last region was at home
+        self._few: dict[tuple[int, str], list[_Home]] = {}
         self._seen: set[_Place] = set()
         # Those whose bytes lie where they should: the next run of the file touches the same.
         self._sound: set[_Place] = kept_of(device, "tiles", set)
@@ -189,11 +216,41 @@ class Tiles:
 
         None where it lies in none of those in use there; where none is in use, that is no matter.
         """
-        lives = self._lives.get((region[1], owner)) or self._all(region[1], owner)
+        place = region[1], owner
+        last = self._last.get(place)
+        if last is not None and last.holds(region, pc):  # as words that go through the columns of a tile
+            return last.since, last.until
+        homes = self._few.get(place)
+        if homes is None and place not in self._lives:
+            homes = self._homes(*place)
+        if homes is not None:
+            for home in homes:
+                if home.holds(region, pc):
+                    self._last[place] = home
+                    return home.since, home.until
+            return None if [home for home in homes if home.since <= pc <= home.until] else (pc, pc)
+        lives = self._lives.get(place) or self._all(*place)
         held = lives.holder(pc, region)
         if held is not None:
+            tile = held.tile
+            self._last[place] = _Home(
+                held.first, held.last, tile.space, tile.partition, held.behind, held.low, held.high
+            )
             return held.first, held.last
         return None if _used(lives.near(pc), pc) else (pc, pc)
+
+    def _homes(self, core: int, engine: str) -> list[_Home] | None:
+        """Return the tiles that an engine uses where the core has few; None where they are to be sorted."""
+        tiles = self._names.tiles(core)
+        if len(tiles) > _FEW:
+            return None
+        found = self._few[core, engine] = [
+            _Home(*tile.pcs[engine], tile.space, tile.partition, tile.partition + tile.partitions, tile.offset,
+                  tile.offset + tile.partition_bytes)
+            for tile in tiles
+            if engine in tile.pcs
+        ]  # fmt: skip
+        return found
 
     def _all(self, core: int, engine: str) -> _Lives:
         """Return all tiles that an engine uses."""

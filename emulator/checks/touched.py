@@ -6,7 +6,9 @@ their ranges alone; which ones of a group really share bytes is worked out when 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 from emulator.checks.row_sets import RowSet
@@ -14,6 +16,7 @@ from formats.regions import Region, RegionParts, share_bytes
 
 __all__ = ["Cell", "Group", "Log", "Touched", "Use", "share"]
 
+_LOW = attrgetter("low")
 _PATIENCE = 64  # comparisons of a region with others, on the average, beyond which somebody else has to look
 _made = tuple.__new__
 
@@ -91,6 +94,7 @@ class Cell:
         "by",
         "core",
         "group",
+        "low",
         "near",
         "owner",
         "reads",
@@ -103,7 +107,7 @@ class Cell:
     )
 
     def __init__(self, region: RegionParts, rows: RowSet | None = None) -> None:
-        self.region, self.rows = region, rows
+        self.region, self.rows, self.low = region, rows, region[4]
         if region[0] == "HBM":
             self.by, self.core = None, -1  # whoever reads it at the end has to know who wrote it
         else:
@@ -142,11 +146,11 @@ class Touched:
         Return whether there is any.
         """
         found = False
-        memories: dict[tuple[str, int], list[Cell]] = {}
+        memories: defaultdict[tuple[str, int], list[Cell]] = defaultdict(list)
         for cell in self.cells.values():
-            memories.setdefault((cell.region[0], cell.core), []).append(cell)
+            memories[cell.region[0], cell.core].append(cell)
         for cells in memories.values():
-            cells.sort(key=_low)
+            cells.sort(key=_LOW)
             begun, reach = 0, -1
             for place, cell in enumerate(cells):
                 _, _, _, _, low, nbytes, _ = cell.region
@@ -160,26 +164,22 @@ class Touched:
                 found = True
         return found
 
-    def reach_of(self, cells: Iterable[Cell]) -> set[int]:
-        """Return the identities of cells, of those that share bytes with them, and so on.
+    def reach_of(self, cells: Iterable[Cell]) -> set[Cell]:
+        """Return cells, those that share bytes with them, and so on.
 
         Raises LookupError where too many lie between one another.
         """
-        waiting = list({id(cell): cell for cell in cells}.values())
-        found = {id(cell) for cell in waiting}
+        waiting = list(dict.fromkeys(cells))
+        found = set(waiting)
         while waiting:
             cell = waiting.pop()
             if cell.group is not None and not cell.group.is_split:
                 cell.group.split()
             for other, _ in cell.near or ():
-                if id(other) not in found:
-                    found.add(id(other))
+                if other not in found:
+                    found.add(other)
                     waiting.append(other)
         return found
-
-
-def _low(cell: Cell) -> int:
-    return cell.region[4]
 
 
 def _group(cells: list[Cell]) -> bool:

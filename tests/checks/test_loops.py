@@ -12,6 +12,7 @@ import neurontools.nki.language as nl
 from emulator.checks import Finding
 from emulator.runtime import run
 from neurontools.nki.launch import build_neff
+from tests.checks.support import assembled
 
 X = np.ones((128, 16), np.float32)
 
@@ -60,3 +61,24 @@ def test_a_loop_that_the_budget_cuts_short_is_not() -> None:
 
 def test_a_loop_that_ends_is_clean() -> None:
     assert found(5, -1, 12000) == ([], True)
+
+
+IDLE = """
+.target trn2
+.name idle
+.output y float32 [128, 64]
+.queue qOut act 24
+.dma qOut 0 24 SB+0x7000[1,262144][256,128] -> y+0[1,256][256,128]
+.engine act
+    PSEUDO_DMA_TRIGGER qOut block_id=0
+    NOP S[24]>=16 cycle=0
+.engine dve
+"""
+
+
+def test_an_engine_without_words_is_in_no_loop_when_the_budget_ends() -> None:
+    neff = assembled(IDLE)
+    assert not neff.subgraphs[0].streams["DVE"]
+    result = run(neff, {}, checks="all", max_steps=1)
+    assert result.hang is not None
+    assert result.findings == ()

@@ -12,6 +12,7 @@ import pytest
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.checks import again, kept
+from emulator.checks import tiles as tiles_of_a_program
 from emulator.checks.orderly import Order, order_of
 from emulator.checks.place import Names
 from emulator.checks.synccheck import _needs
@@ -37,20 +38,23 @@ X = np.linspace(0.0, 1.0, 128 * 64, dtype=np.float32).reshape(128, 64)
 class Found:
     """What checks found behind a run, by way of an order and without one."""
 
-    def __init__(self, neff: Neff, inputs: dict[str, Any], patch: pytest.MonkeyPatch, edit: Any = None) -> None:
+    def __init__(
+        self, neff: Neff, inputs: dict[str, Any], patch: pytest.MonkeyPatch, edit: Any = None, **limits: int
+    ) -> None:
         self.order: Order | None = None
+        self.outcome = ""
 
         def asked(*arguments: Any) -> Order | None:
             self.order = order_of(*arguments)
             return self.order
 
-        self.findings = self._run(neff, inputs, edit, patch, asked)
-        self.without = self._run(neff, inputs, edit, patch, lambda *_: None)
+        patch.setattr(again, "order_of", asked)
+        self.findings = self._run(neff, inputs, edit, limits)
+        patch.setattr(again, "order_of", lambda *_: None)
+        self.without = self._run(neff, inputs, edit, limits)
 
-    @staticmethod
-    def _run(neff: Neff, inputs: dict[str, Any], edit: Any, patch: pytest.MonkeyPatch, order: Any) -> list[str]:
-        patch.setattr(again, "order_of", order)
-        device = Device(neff.target, len(neff.subgraphs))
+    def _run(self, neff: Neff, inputs: dict[str, Any], edit: Any, limits: dict[str, int]) -> list[str]:
+        device = Device(neff.target, len(neff.subgraphs), max_steps=limits.get("max_steps"))
         device.load(neff)
         device.set_inputs(inputs)
         if edit is not None:
@@ -59,6 +63,7 @@ class Found:
         found.attach(device)
         device.run()
         found.finish()
+        self.outcome = device.outcome
         return [repr(one) for one in found.findings]
 
     @property
@@ -161,6 +166,37 @@ def test_random_programs(forgets: float, monkeypatch: pytest.MonkeyPatch) -> Non
         assert ways["a part"] > 10 and kinds >= {"write-read", "read-write", "write-write"}
 
 
+def broken(program: Program, seed: int) -> str:
+    """Return the text of a program with a signal or a transfer less, or a wait for more than there is."""
+    chance, lines = random.Random(seed), program.text.splitlines()
+    for _ in range(2):
+        number = chance.randrange(len(lines))
+        line = lines[number]
+        if "++@complete" in line:
+            lines[number] = "    " + line.split("++@complete ")[0].split("S[")[0] + line.split("++@complete ")[1]
+        elif line.startswith("NOP S["):
+            lines[number] = line.replace(" cycle", "8 cycle")
+        elif "PSEUDO_DMA" in line:
+            lines[number] = "NOP cycle=0"
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("forgets", [0.0, 0.2])
+def test_random_programs_that_hang(forgets: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = dict.fromkeys(("all", "a part", "nothing"), 0)
+    kinds = set()
+    for seed in range(80):
+        text = broken(Program(seed, forgets), seed)
+        limits = {"max_steps": seed // 2} if seed % 3 == 0 else {}
+        found = Found(assembled(text), {}, monkeypatch, **limits)
+        assert found.findings == found.without, text
+        if found.outcome == "hang":
+            ways[found.way] += 1
+            kinds |= {one.split("kind='")[1].split("'")[0] for one in found.findings}
+    assert ways["all"] > 10 and not ways["a part"]  # what races is looked at by each check
+    assert kinds >= {"deadlock", "never-met"}
+
+
 def test_the_largest_waits_are_those_that_the_words_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(40):
         text = Program(seed, 0.0).text.replace(".engine sp\n", ".engine sp\nNOP S[200]>=0 cycle=0\n")
@@ -172,7 +208,9 @@ def test_the_largest_waits_are_those_that_the_words_name(monkeypatch: pytest.Mon
         assert order is not None and order.needs == needs and needs[0, "semaphore", 200] == 0
 
 
-def test_a_region_is_at_home_for_the_words_for_which_a_tile_holds_it() -> None:
+@pytest.mark.parametrize("few", [0, 1 << 20], ids=["sorted", "one by one"])
+def test_a_region_is_at_home_for_the_words_for_which_a_tile_holds_it(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles_of_a_program, "_FEW", few)
     program = open_program(ROOT / "examples" / "attention.py", USUAL)
     device = Device(program.neff.target, 1)
     device.load(program.neff)

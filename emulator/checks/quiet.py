@@ -1,0 +1,64 @@
+"""Which checks have something to say of a run in which all is in order: most have not, and are not made then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.checks.kept import kept_of, traits_of
+from emulator.checks.orderly import Order
+from emulator.checks.place import Names
+from emulator.checks.synccheck import leftovers, overfull, untriggered
+from emulator.device import Device
+from formats.isa import are_all_sound
+
+__all__ = ["speaking"]
+
+
+def speaking(device: Device, tools: Sequence[str], order: Order, is_watching: bool) -> tuple[str, ...]:
+    """Return those of some tools that may have something to say of a run without branches, to its end or to a hang.
+
+    `is_watching` tells that initcheck has met bytes that nothing wrote.
+    """
+    hangs = device.outcome == "hang"
+    found = []
+    for tool in tools:
+        if tool == "memcheck":
+            is_silent = not hangs and kept_of(device, "sound", lambda: _is_sound(device))
+        elif tool == "initcheck":
+            is_silent = not is_watching and not traits_of(device).loads and (hangs or _is_all_written(device))
+        elif tool == "synccheck":
+            is_silent = not hangs and _is_even(device, order)
+        else:
+            is_silent = order.rest is None
+        if not is_silent:
+            found.append(tool)
+    return tuple(found)
+
+
+def _is_sound(device: Device) -> bool:
+    """Return whether no word breaks a rule, and no tile is read once it is overwritten."""
+    streams = [engine.words for core in device.cores for engine in core.engines.values()]
+    if not are_all_sound([loaded.word for words in streams for loaded in words], device.target.generation):
+        return False
+    names = Names(device)
+    return not [tile for core in device.cores for tile in names.tiles(core.index) if tile.lost]
+
+
+def _is_all_written(device: Device) -> bool:
+    """Return whether all bytes of outputs were written."""
+    model = device.model
+    for tensor in () if model is None else model.outputs:
+        assert model is not None
+        allocation = device.hbm.allocations[model.tensors[tensor.name].address]
+        if allocation.written_bytes < allocation.nbytes:
+            return False
+    return True
+
+
+def _is_even(device: Device, order: Order) -> bool:
+    """Return whether all that is signalled is awaited, all that is declared is triggered, and no ring is overfull."""
+    if not order.is_used_up:
+        needs = order.needs
+        if needs is None or any(leftovers(device, order.last_signals, needs)):
+            return False
+    return not any(overfull(device)) and not untriggered(device)
