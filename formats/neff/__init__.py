@@ -68,5 +68,6 @@ def __getattr__(name: str) -> object:
     if name in _LAZY:
         from importlib import import_module  # deferred: start-up
 
-        return getattr(import_module(f"formats.neff.{_LAZY[name]}"), name)
+        found = globals()[name] = getattr(import_module(f"formats.neff.{_LAZY[name]}"), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,6 +18,8 @@ _INPUT = "-"  # what stands for standard input
 
 def need_file(path: Path) -> Path:
     """Return `path`; FileNotFoundError when nothing is there, IsADirectoryError for a folder."""
+    if path.is_file():  # the usual case, asked for once
+        return path
     if path.is_dir():
         raise IsADirectoryError(21, "is a folder, not a file", str(path))
     if not path.exists():

@@ -43,9 +43,11 @@ __all__ = [
 VARIABLE = "NEURONTOOLS_LAUNCH_CACHE"
 # of the copies in memory; a folder is bounded by whoever owns it
 _MOST_ENTRIES, _MOST_BYTES = 128, 256 << 20
+# of files that stay open when nobody has them: to open one, and to decode it, takes longer than to find it
+_MOST_OPEN, _LARGEST_OPEN = 8, 250_000
 # raised when the file's layout changes: files of another number count as absent
-_FORMAT = 1
-_DEEPEST = 64  # levels of tuples in results
+_FORMAT = 2
+_DEEPEST = 64  # levels of results
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Prepared(NamedTuple):
     """A launch that has been traced and built: all that running it takes besides the arrays.
 
     `neff` is the file, open where it was just built: its bytes are only made where something keeps them.
-    `inputs` are name and shape of each input; `written` the places of those that the kernel writes.
+    `inputs` are name and shape of each input; `written` the places of those that the kernel writes; `printed` the texts
+    that tracing it printed.
     """
 
     neff: Neff | bytes
@@ -82,6 +85,7 @@ class Prepared(NamedTuple):
     written: tuple[int, ...]
     results: Any
     looks: tuple[Look, ...]
+    printed: tuple[str, ...] = ()
 
 
 class LaunchCache:
@@ -91,6 +95,7 @@ class LaunchCache:
         self.hits = self.misses = 0
         self._held: OrderedDict[str, Prepared] = OrderedDict()
         self._open: WeakValueDictionary[str, Neff] = WeakValueDictionary()
+        self._left_open: OrderedDict[str, Neff] = OrderedDict()
         self._bytes = 0
 
     def find(self, key: str | None) -> Prepared | None:
@@ -107,25 +112,30 @@ class LaunchCache:
                     self._hold(key, found)
         self.hits += found is not None
         self.misses += found is None
-        return found
+        # a list is its caller's alone
+        return found if found is None else found._replace(results=_copied(found.results))
 
     def opened(self, key: str, launch: Prepared) -> Neff:
-        """Return the file of a launch, which is only opened where nobody has it open."""
+        """Return the file of a launch, which is only opened where nobody has it open; the last small ones stay so."""
         from formats.neff import open_neff  # deferred: start-up
 
         found = self._open.get(key)
         if found is None:
             found = self._open[key] = open_neff(launch.neff)
+            if _size(launch) <= _LARGEST_OPEN:  # not one that was just built, which holds its traces
+                self._left_open[key] = found
+                if len(self._left_open) > _MOST_OPEN:
+                    self._left_open.popitem(last=False)
         return found
 
     def keep(self, key: str | None, launch: Prepared, opened: Neff | None = None) -> None:
         """Keep a launch, unless its results hold objects that another launch must not share; `opened` is its file."""
         setting = _setting()
-        if key is None or setting is None or not _plain(launch.results):
+        if key is None or setting is None or not _plain(launch.results, set()):
             return
         # an open one holds the traces that it was built from
         whole = launch.neff if isinstance(launch.neff, bytes) else launch.neff.to_bytes()
-        launch = launch._replace(neff=whole)
+        launch = launch._replace(neff=whole, results=_copied(launch.results))
         self._hold(key, launch)
         if opened is not None:
             self._open[key] = opened
@@ -136,6 +146,7 @@ class LaunchCache:
         """Forget what is in memory."""
         self._held.clear()
         self._open.clear()
+        self._left_open.clear()
         self._bytes = self.hits = self.misses = 0
 
     def _hold(self, key: str, launch: Prepared) -> None:
@@ -175,18 +186,31 @@ def statistics() -> tuple[int, int]:
     return _cache.hits, _cache.misses
 
 
-def _plain(results: Any) -> bool:
-    """Return whether results are tensors and constants in tuples, which nobody can change."""
+def _plain(results: Any, seen: set[int]) -> bool:
+    """Return whether results are tensors and constants in tuples, lists and dictionaries by name, each list once."""
     if isinstance(results, Returned) or results is None or type(results) in (bool, int, float, str):
         return True
-    return type(results) is tuple and all(map(_plain, results))
+    if type(results) not in (tuple, list, dict) or (type(results) is not tuple and id(results) in seen):
+        return False
+    seen.add(id(results))
+    if type(results) is not dict:
+        return all(_plain(one, seen) for one in results)
+    return all(type(name) is str and _plain(one, seen) for name, one in results.items())
+
+
+def _copied(results: Any) -> Any:
+    """Return results in lists and dictionaries of their own, for somebody who may change these."""
+    kind = type(results)
+    if kind is dict:
+        return {name: _copied(one) for name, one in results.items()}
+    return results if kind not in (tuple, list) else kind(map(_copied, results))
 
 
 def _write(folder: str, key: str, launch: Prepared, neff: bytes) -> None:
     """Write a launch to the folder; a folder that cannot be written is none."""
     from formats.whole_files import write_beside  # deferred: start-up
 
-    head = {"inputs": launch.inputs, "written": launch.written, "looks": launch.looks,
+    head = {"inputs": launch.inputs, "written": launch.written, "looks": launch.looks, "printed": launch.printed,
             "results": _text(launch.results)}  # fmt: skip
     body = json.dumps(head).encode() + b"\n" + neff
     first = json.dumps({"neurontools_launch": _FORMAT, "sha256": hashlib.sha256(body).hexdigest()}).encode()
@@ -200,7 +224,10 @@ def _write(folder: str, key: str, launch: Prepared, neff: bytes) -> None:
 def _text(results: Any) -> Any:
     if isinstance(results, Returned):
         return {"tensor": [results.name, str(results.dtype), results.shape, results.strides, results.offset]}
-    return {"tuple": [_text(one) for one in results]} if isinstance(results, tuple) else {"value": results}
+    if isinstance(results, dict):
+        return {"dict": [{"name": name, **_text(one)} for name, one in results.items()]}
+    kind = next((one for one in (tuple, list) if isinstance(results, one)), None)
+    return {"value": results} if kind is None else {kind.__name__: [_text(one) for one in results]}
 
 
 def _read(path: str) -> Prepared | None:
@@ -242,7 +269,11 @@ def _prepared(head: Fields, neff: bytes) -> Prepared:
     written = head.integers("written")
     if any(not 0 <= place < len(inputs) or inputs[place][0] not in sizes for place in written):
         raise head.fail("written", "places of inputs")
-    return Prepared(neff, tuple(inputs), written, _results(head.object("results"), sizes, 0), tuple(looks))
+    printed = head.array("printed")
+    if not all(isinstance(one, str) for one in printed):
+        raise head.fail("printed", "texts")
+    results = _results(head.object("results"), sizes, 0)
+    return Prepared(neff, tuple(inputs), written, results, tuple(looks), tuple(printed))
 
 
 def _items(value: Any, count: int, head: Fields) -> list[Any]:
@@ -262,11 +293,14 @@ def _extents(value: Any, head: Fields, lowest: int = 0) -> tuple[int, ...]:
 
 
 def _results(text: Fields, sizes: Mapping[str, int], depth: int) -> Any:
-    """Return results: tensors inside of the outputs that they are of, constants, and tuples of those."""
+    """Return results: tensors inside of the outputs that they are of, constants, and what holds those."""
     if depth > _DEEPEST:
         raise text.fail("tuple", "fewer levels")
-    if "tuple" in text:
-        return tuple(_results(one, sizes, depth + 1) for one in text.objects("tuple"))
+    for kind in (tuple, list):
+        if kind.__name__ in text:
+            return kind(_results(one, sizes, depth + 1) for one in text.objects(kind.__name__))
+    if "dict" in text:
+        return {one.text("name"): _results(one, sizes, depth + 1) for one in text.objects("dict")}
     if "tensor" not in text:
         value = text.raw.get("value")
         if value is not None and type(value) not in (bool, int, float, str):

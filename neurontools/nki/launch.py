@@ -18,9 +18,9 @@ from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, Source, Space, Trace, views_of
-from neurontools.nki import artifacts, cache, calls, regions
+from neurontools.nki import artifacts, cache, calls, printing, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
-from neurontools.nki.cache_key import key_of
+from neurontools.nki.cache_key import Key, key_of
 from neurontools.nki.dtype import as_registered, dtype_of, is_packed
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
 from neurontools.nki.reshaping import check_copies
@@ -225,15 +225,25 @@ def build_neff(
     arguments = Arguments(_function_of(kernel)[0], args, kwargs)
     key = _key_of(kernel, arguments, lnc, target) if _is_built_again(kernel, arguments) else None
     if key is not None:
-        found = cache.find(key)
+        found = cache.find(key.digest)
         if found is not None:
-            return cache.opened(key, found)
+            printing.say(found.printed)
+            return cache.opened(key.digest, found)
     # The traces are gone by the end of it: a collection between would go through all that they hold.
-    with without_collection():
+    with printing.noticed(key is not None and key.may_print) as printed, without_collection():
         ready, opened = _built(kernel, arguments, lnc, target)
-    if key is not None and _key_of(kernel, arguments, lnc, target) == key:
-        cache.keep(key, ready, opened)
+    if key is not None and _comes_again(printed) and _key_of(kernel, arguments, lnc, target) == key:
+        cache.keep(key.digest, ready._replace(printed=(*printed.texts,)), opened)
     return opened
+
+
+def _comes_again(printed: printing.Printed) -> bool:
+    """Return whether a trace did nothing that differs the next time, its key apart.
+
+    What is printed besides text may, and a function of `sys.setprofile` changes the order in which a frame has its
+    variables.
+    """
+    return printed.is_text and sys.getprofile() is None
 
 
 def _built(
@@ -325,18 +335,20 @@ def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | T
     """Return the launch built before from the same kernel, kinds of arguments and surroundings, or build it."""
     # What a kernel depends on takes a while to find out, a small one longer than to build it.
     key = _key_of(kernel, arguments, lnc, target) if cache.is_on() else None
-    found = cache.find(key)
-    if found is not None:
-        return found
-    with without_collection():  # the traces are gone by the end of it
+    found = cache.find(None if key is None else key.digest)
+    if found is not None and key is not None:
+        printing.say(found.printed)
+        return found._replace(neff=cache.opened(key.digest, found))
+    # the traces are gone by the end of it
+    with printing.noticed(key is not None and key.may_print) as printed, without_collection():
         ready, _ = _built(kernel, arguments, lnc, target)
-    # A body that changes what it reads, a list outside it say, must run each time.
-    if key is not None and _key_of(kernel, arguments, lnc, target) == key:
-        cache.keep(key, ready)
+    # A body that prints objects, or changes what it reads, a list outside it say, must run each time.
+    if key is not None and _comes_again(printed) and _key_of(kernel, arguments, lnc, target) == key:
+        cache.keep(key.digest, ready._replace(printed=(*printed.texts,)))
     return ready
 
 
-def _key_of(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> str | None:
+def _key_of(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> Key | None:
     function, grid, wanted = _function_of(kernel)
     chosen = resolve_target(target) if target is not None else default_target(wanted)
     surroundings = (chosen.name, chosen.generation, _grid(grid, lnc, chosen), _name(kernel), _is_lenient(kernel))

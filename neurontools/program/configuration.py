@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,8 +86,8 @@ class RunConfiguration:
 
     def chosen(self) -> dict[str, str]:
         """Return, by field, the spelling of every option that somebody chose."""
-        changed = {one.name: OPTIONS[one.name] for one in fields(self)
-                   if one.name in OPTIONS and getattr(self, one.name) != one.default}  # fmt: skip
+        values = zip(_FIELDS, _VALUES(self), _VALUES(USUAL), strict=True)
+        changed = {name: OPTIONS[name] for name, value, usual in values if value != usual}
         return {**changed, **self.given}
 
     def settings(self) -> Settings:
@@ -123,3 +124,5 @@ class RunConfiguration:
 
 
 USUAL = RunConfiguration()
+_FIELDS = tuple(one.name for one in fields(USUAL) if one.name in OPTIONS)
+_VALUES = attrgetter(*_FIELDS)

@@ -95,11 +95,13 @@ def _assembled(file: Path, target: str | None) -> Neff:
 
 def _check_fit(file: Path, neff: Neff, configuration: RunConfiguration) -> None:
     """Refuse a target or a number of cores that the file was not made for."""
-    target, lnc, spelled = configuration.target, configuration.lnc, configuration.chosen()
+    target, lnc = configuration.target, configuration.lnc
     if target is not None and resolve_target(target).generation != neff.target.generation:
-        raise typer.BadParameter(f"{file.name} is for {neff.target.name}, not {target}", param_hint=spelled["target"])
+        raise typer.BadParameter(f"{file.name} is for {neff.target.name}, not {target}",
+                                 param_hint=configuration.chosen()["target"])  # fmt: skip
     if lnc is not None and lnc != len(neff.subgraphs):
-        raise typer.BadParameter(f"{file.name} was built for LNC {len(neff.subgraphs)}", param_hint=spelled["lnc"])
+        raise typer.BadParameter(f"{file.name} was built for LNC {len(neff.subgraphs)}",
+                                 param_hint=configuration.chosen()["lnc"])  # fmt: skip
 
 
 def _recorded(file: Path, configuration: RunConfiguration) -> Program:

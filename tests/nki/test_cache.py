@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
 import hashlib
 import json
 import sys
+import threading
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +22,12 @@ import pytest
 import neurontools
 import neurontools.nki as nki
 import neurontools.nki.language as nl
+from formats.errors import FormatError
 from formats.neff import open_neff
 from formats.neff.writer import NeffWriter
-from neurontools.nki import cache, patches
+from neurontools.nki import cache, patches, printing
 from neurontools.nki import launch as launching
+from neurontools.nki.arguments import Arguments
 from neurontools.nki.isa import tensor_copy
 from neurontools.nki.language import elementwise
 from neurontools.nki.tensor import NkiTensor
@@ -160,6 +166,43 @@ def test_a_build_is_kept_from_the_second_on(traces: list[str], monkeypatch: pyte
     monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", "off")
     neurontools.build(space.kernel, A)
     assert len(traces) == 4
+
+
+def test_a_launch_that_is_found_has_its_file_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To open and decode it again took longer than to trace and build a small kernel."""
+    opened: list[object] = []
+    space = module()
+    run_of = launches.Launches.run
+
+    def noting(self: launches.Launches, name: str, neff: Any, inputs: Any) -> Any:
+        opened.append(neff)
+        return run_of(self, name, neff, inputs)
+
+    monkeypatch.setattr(launches.Launches, "run", noting)
+    for scale in (1.0, 1.0, 1.0, 3.0, 3.0, 1.0):
+        np.testing.assert_array_equal(run(space, A + scale, scale), (A + scale) * 2 * scale)
+    _, second, third, _, _, last = opened
+    assert second is third is last
+
+
+def test_few_small_files_stay_open() -> None:
+    """One that was just built does not, since it holds its traces; nor does a large one, for what it decodes."""
+    space = module()
+    for _ in range(2):
+        neurontools.build(space.kernel, A)
+    first = weakref.ref(neurontools.build(space.kernel, A))
+    assert first() is neurontools.build(space.kernel, A)
+    for number in range(cache._MOST_OPEN):
+        for _ in range(3):
+            neurontools.build(space.kernel, A, float(number + 2))
+    gc.collect()
+    assert first() is None
+    held = cache.LaunchCache()
+    small = neurontools.build(space.kernel, A).to_bytes()
+    for whole in (small, small + bytes(cache._LARGEST_OPEN)):
+        with contextlib.suppress(FormatError):
+            held.opened(str(len(whole)), cache.Prepared(whole, (), (), None, ()))
+    assert list(held._left_open) == [str(len(small))]
 
 
 @pytest.mark.parametrize(
@@ -370,7 +413,9 @@ def test_configuration_objects(traces: list[str]) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "print('tracing')",
+        "print(x)",
+        "print('tracing', flush=True)",
+        "log('tracing')",
         "np.random.rand()",
         "globals()",
         "open('/dev/null').close()",
@@ -381,20 +426,133 @@ def test_configuration_objects(traces: list[str]) -> None:
     ],
 )
 def test_code_that_looks_or_works_outside_is_traced_each_time(traces: list[str], line: str) -> None:
-    source = f"seen = []\ncount = 0\niterator = iter(range(100))\ndef kernel(x):\n    {line}\n    return x\n"
+    source = (
+        f"log = print\nseen = []\ncount = 0\niterator = iter(range(100))\ndef kernel(x):\n    {line}\n    return x\n"
+    )
     space = module(source)
     run(space)
     run(space)
     assert len(traces) == 2
 
 
-def test_results_that_others_could_change_are_not_shared(traces: list[str]) -> None:
+def test_results_that_others_could_change_are_not_shared(
+    traces: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @nki.jit
     def kernel(x: Any) -> Any:
-        return [x, {"a": 1}]
+        return [x, {"a": 1, "b": ([2.5], x)}]
 
-    first, second = kernel(A), kernel(A)
-    assert len(traces) == 2 and first[1] is not second[1]
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", str(tmp_path))
+    for is_fresh in (False, False, True, False):
+        if is_fresh:
+            cache.clear()  # the next one is from the folder
+        got = kernel(A)
+        assert type(got) is list and list(got[1]) == ["a", "b"] and got[1]["a"] == 1 and got[1]["b"][0] == [2.5]
+        np.testing.assert_array_equal(got[0], A)
+        np.testing.assert_array_equal(got[1]["b"][1], A)
+        got[1]["b"][0].append(3)
+        got[1]["c"] = 4
+    assert len(traces) == 1
+
+
+def test_a_list_that_is_a_result_twice_is_made_each_time(traces: list[str]) -> None:
+    @nki.jit
+    def kernel(x: Any) -> Any:
+        twice = [1]
+        return x, twice, twice
+
+    for _ in range(2):
+        _, first, second = kernel(A)
+        assert first is second
+    assert len(traces) == 2
+
+
+def test_what_tracing_prints_is_printed_by_each_launch(
+    traces: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = module(
+        "LEVEL = 1\ndef log(text):\n    if LEVEL:\n        print('[log]', text, sep=': ', end='!\\n')\n"
+        "def kernel(x):\n    log(f'rows {x.shape[0]}')\n    print()\n    return x\n"
+    )
+    real = print
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", str(tmp_path))
+    for is_fresh in (False, False, True, False):
+        if is_fresh:
+            cache.clear()
+        run(space)
+        assert capsys.readouterr().out == "[log]: rows 3!\n\n" and print is real
+    assert len(traces) == 1
+    space.LEVEL = 0
+    for _ in range(2):
+        run(space)
+        assert capsys.readouterr().out == "\n"
+    assert len(traces) == 2
+    monkeypatch.delenv("NEURONTOOLS_LAUNCH_CACHE")
+    for _ in range(3):
+        neurontools.build(space.kernel, A)
+        assert capsys.readouterr().out == "\n"
+    assert len(traces) == 4
+
+
+def test_a_launch_that_is_traced_under_a_profiler_is_not_kept(traces: list[str]) -> None:
+    """The order in which its visits name variables is the profiler's doing."""
+    space = module()
+    sys.setprofile(lambda *given: None)
+    try:
+        run(space)
+    finally:
+        sys.setprofile(None)
+    for _ in range(3):
+        run(space)
+    assert len(traces) == 2
+
+
+def test_prints_of_another_thread_are_not_the_kernels(capsys: pytest.CaptureFixture[str]) -> None:
+    real = print
+    with printing.noticed(True) as outer, printing.noticed(True) as inner:
+        other = threading.Thread(target=print, args=("other",))
+        other.start()
+        other.join()
+        print("own")
+    assert outer.texts == inner.texts == ["own\n"] and outer.is_text and print is real
+    assert capsys.readouterr().out == "other\nown\n"
+    for value in (object(), 1, "<x at 0x7f>"):
+        with printing.noticed(True) as printed:
+            print(value)
+        assert not printed.is_text and not printed.texts
+    with printing.noticed(True) as printed, mock.patch("builtins.print"):
+        print("to somebody else")
+    assert not printed.texts and print is real
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import builtins; builtins.input()",
+        "space.input()",
+        "__builtins__['input']()",
+        "input()",
+        "ask = input",
+        "made = numbers()",
+        "read('file')",
+    ],
+)
+def test_no_name_hides_what_looks_outside(body: str) -> None:
+    space = module(
+        "import builtins as space\nfrom numpy import load as read\nnumbers = np.random.default_rng\n"
+        f"def kernel(x):\n    {body}\n    return x\n"
+    )
+    assert launching._key_of(space.kernel, Arguments(space.kernel, (A,), {}), None, None) is None
+
+
+def test_an_attribute_may_be_called_as_a_function_that_looks_outside(traces: list[str]) -> None:
+    space = module(SOURCE.replace("scale", "input"))
+    run(space)
+    np.testing.assert_array_equal(run(space), 2 * A)
+    space.CONFIG.input = 3.0
+    np.testing.assert_array_equal(run(space), 6 * A)
+    assert len(traces) == 2
 
 
 def test_assertions_and_inputs_written_in_place_come_from_the_cache_too(
@@ -483,10 +641,13 @@ def test_values_of_a_launch_file_are_checked_where_they_enter(tmp_path: Path, mo
         {"results": {"tensor": ["no such", dtype, shape, strides, offset]}},
         {"results": {"tensor": [name, dtype, shape, strides, 1 << 40]}},
         {"results": {"tensor": [name, dtype, [1 << 40], [1 << 40], offset]}},
-        {"results": {"tuple": [5]}},
+        {"results": {"tuple": [5]}}, {"results": {"list": 5}}, {"results": {"dict": [{"value": 1}]}},
+        {"printed": [5]}, {"printed": "text"},
     ):  # fmt: skip
         for damaged in (json.dumps({**whole, **change}).encode() + b"\n" + neff, text + b"\n" + neff[:2000]):
-            first = json.dumps({"neurontools_launch": 1, "sha256": hashlib.sha256(damaged).hexdigest()}).encode()
+            first = json.dumps(
+                {"neurontools_launch": cache._FORMAT, "sha256": hashlib.sha256(damaged).hexdigest()}
+            ).encode()
             file.write_bytes(first + b"\n" + damaged)
             assert cache._read(str(file)) is None, change
 
