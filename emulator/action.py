@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _made = tuple.__new__  # a named tuple in half the time
 
-__all__ = ["Action", "WordPort", "cost_of_word", "make_action", "regions_of_word", "second_slot"]
+__all__ = ["Action", "WordPort", "cost_of_word", "make_action", "operands_of", "regions_of_word", "second_slot"]
 
 
 class Action:
@@ -37,7 +37,8 @@ class Action:
     `drain` words wait for everything before, `barrier` words meet the other core, `claim` is what they share with other
     engines; `waits` and `signals` are those of a second slot. A `lasting` one does for the next device on the same
     memories, too: its effect asks nothing of this one. An effect runs with NumPy's warnings off. Times are picoseconds;
-    `apart` and `lag` are those of `Cost`.
+    `apart` and `lag` are those of `Cost`. `operands` are those of a word that does something itself, by name, once
+    somebody asked for them (`operands_of`).
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Action:
         "lag",
         "lasting",
         "latency",
+        "operands",
         "read_names",
         "read_places",
         "reads",
@@ -75,6 +77,7 @@ class Action:
         self.signals: tuple[isa.Signal, ...] = ()
         self.serial = self.drain = self.barrier = self.lasting = False
         self.claim: Claim | None = None
+        self.operands: dict[str, Operand] | None = None
         self.apart = self.lag = 0
 
     def without_data(self) -> Action:
@@ -245,6 +248,16 @@ def _operands(
                 writes.append(operand)
     if word.adds:
         reads += writes
+    return found
+
+
+def operands_of(engine: ResolvingEngine, word: isa.Instruction, action: Action) -> dict[str, Operand]:
+    """Return the operands of a word that is bound, by name."""
+    found = action.operands
+    if found is None:
+        found = _operands(engine, word, [], [])
+        if action.effect is not None:  # words that start transfers share actions, whatever their addresses
+            action.operands = found
     return found
 
 

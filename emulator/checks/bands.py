@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 import numpy.typing as npt
 
-from emulator.checks.mark_rows import Which, common
+from emulator.checks.mark_rows import Stencil, Which, common
 from emulator.checks.poison import Marks
 from formats.named_tuple import NamedTuple
 
@@ -21,7 +21,8 @@ __all__ = ["Band", "Bands"]
 class Band(NamedTuple):
     """Marks of columns: partition p has row `which[p]` of `rows`, in which `unit` bytes have one mark.
 
-    The first of the columns is byte `start` of the rows. `number` is the only one among them but 0, or 0.
+    The first of the columns is byte `start` of the rows. `number` is the only one among them but 0, or 0; `stencil` is
+    where in the rows that is, where it is known.
     """
 
     which: Which
@@ -29,10 +30,11 @@ class Band(NamedTuple):
     start: int = 0
     unit: int = 1
     number: int = 0
+    stencil: Stencil | None = None
 
     def by_bytes(self) -> Band:
         """Return the same with a mark for each byte."""
-        which, rows, start, unit, number = self
+        which, rows, start, unit, number, _ = self
         return self if unit == 1 else Band(which, np.repeat(rows, unit, 1), start, 1, number)
 
 
@@ -105,6 +107,8 @@ class Bands:
 
 def _lanes(band: Band) -> int:
     """Return the partitions that have a mark, as bits."""
+    if band.stencil is not None:
+        return band.stencil.lanes
     marked: npt.NDArray[np.bool_] = np.logical_or.reduce(band.rows, 1)[band.which]
     return int.from_bytes(np.packbits(marked, bitorder="little").tobytes(), "little")
 

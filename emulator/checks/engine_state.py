@@ -245,9 +245,9 @@ class Groups:
         return True
 
     def _goes_on(self, groups: _Live, word: isa.MatMul, touches: Touches, begun: Callable[[], Event] | None) -> bool:
-        """Take a product that is added to all of the one group it meets, as most are; return whether it is one.
+        """Take a product that is added to all of a group that it meets, as most are; return whether it is one.
 
-        Or, where `begun` makes its event, one that begins a group and meets none.
+        Or, where `begun` makes its event, one that begins a group and meets none but what was read.
         """
         places = touches.write_places
         if self._marked or not places:
@@ -259,15 +259,30 @@ class Groups:
         near = groups.near(region)
         if first and begun is not None:
             if near:
-                return False
+                for one in near:
+                    if not (one.ended and one.read):
+                        return False  # there may be something to tell
+                whole = _made(Region, region)
+                groups.leave([one for one in near if whole.covers(one.region)])
             group = _Group(_made(Region, region), begun)
             group.ended = True  # where nothing marks ends
             groups.add(group)
             return True
-        if len(near) != 1 or near[0].filled or near[0].region != region:
-            return False
-        (mine,) = near
-        mine.ended, mine.read = True, False  # where nothing marks ends
+        if len(near) == 1:
+            (mine,) = near
+            if mine.filled or mine.region != region:
+                return False
+        else:
+            # Beside the group that it fills, others that it lies in, or that lie in it.
+            is_one = False
+            for one in near:
+                if one.filled or one.region.pattern is not None:
+                    return False
+                is_one = is_one or one.region == region
+            if not is_one:
+                return False
+        for one in near:
+            one.ended, one.read = True, False  # where nothing marks ends
         return True
 
     def on_event(self, event: Event) -> None:

@@ -37,7 +37,7 @@ class Flow:
     def reaches(self, word: Any) -> bool:
         """Return whether an engine holds anything undefined that a word may change or make something of."""
         if word.DATAFLOW is Dataflow.PRODUCT:
-            return any(weights.rows.any() for weights in self.weights.values())
+            return any(weights.is_any for weights in self.weights.values())
         for held in (self.accumulators, self.generators):
             for marks in held.values():
                 if marks.any():
@@ -56,7 +56,11 @@ class Flow:
         """Latch the marks of a stationary tile; it arrives backwards."""
         self._latched = word
         if marks is not None:
-            self.weights[self.current] = marks._replace(rows=marks.rows[:, ::-1].copy())
+            if marks.stencil is not None:
+                marks = marks.stencil.backwards.marks(marks.number)
+            else:
+                marks = MarkRows(marks.which, marks.rows[:, ::-1].copy(), marks.number)
+            self.weights[self.current] = marks
         elif self.weights:
             self.weights.pop(self.current, None)
 
@@ -73,7 +77,9 @@ class Flow:
             if weights is None:
                 return None
             turned = transposed(weights)
-            return turned._replace(rows=turned.rows[:, :size])
+            if turned.rows.shape[1] <= size:
+                return turned
+            return MarkRows(turned.which, turned.rows[:, :size], turned.number)
         found: MarkRows | None = None
         if weights is not None:
             found = _wide(of_lanes(weights.rows.max(0), weights.number), size)
@@ -107,7 +113,7 @@ class Flow:
 
 def _wide(marks: MarkRows, size: int) -> MarkRows:
     """Return marks of one element as those of several."""
-    return marks._replace(rows=np.broadcast_to(marks.rows, (marks.rows.shape[0], size)))
+    return MarkRows(marks.which, np.broadcast_to(marks.rows, (marks.rows.shape[0], size)), marks.number)
 
 
 def outputs_of(
@@ -182,7 +188,7 @@ def _one(
 def _spread(word: Any, marks: MarkRows, shape: tuple[int, int]) -> MarkRows:
     """Return what one input contributes to each element of an output."""
     partitions, size = shape
-    flow, (which, rows, number) = word.DATAFLOW, marks
+    flow, (which, rows, number, _) = word.DATAFLOW, marks
     elements = rows.shape[1]
     if flow is Dataflow.ALL or which.size != partitions:
         return uniform(partitions, np.full(size, rows.max(), np.int16), number)

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
-from math import prod
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from emulator.access import Operand, plan_of
-from emulator.action import Action
-from emulator.checks.finding import Finding, Site
+from emulator.action import Action, operands_of
+from emulator.checks.finding import Finding
 from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.kept import ACCUMULATING, traits_of
 from emulator.checks.mark_rows import MarkRows
-from emulator.checks.origins import MOST, Origin, Origins, numbers_in
-from emulator.checks.place import Names, site_of
+from emulator.checks.origins import MOST, Origins, numbers_in
+from emulator.checks.place import Names, site_of_event
 from emulator.checks.poison import Marks, unwritten_in
 from emulator.checks.registers import Registers
-from emulator.checks.undefined import BandedPlanes, Unwritten
+from emulator.checks.undefined import BandedPlanes, Unwritten, is_row
+from emulator.checks.undefined_findings import UndefinedFindings
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Part
 from emulator.events import Event
+from emulator.extents import Extent
 from emulator.notes import EXECUTED, MOVED, Notes
 from formats import isa
 from formats.regions import Region
 
 __all__ = ["Initcheck"]
 
-_NOTES = 50
 _LATER = frozenset([isa.LoadWeights, isa.DmaIndirect])  # what they leave is for words behind them to tell of
-_WRITE_FIRST = "write the tile before this word, or leave out of the access what is not written"
 
 
 class Initcheck:
@@ -97,10 +97,12 @@ class Initcheck:
 
     def _take(self, event: Event, missing: str) -> None:
         word = event.instruction
-        self._registers.take(word, self._site(event, "loads" if word.loaded else "compares", ""), missing)
+        site = site_of_event(self.device, event, "loads" if word.loaded else "compares")
+        self._registers.take(word, site, missing)
 
     def _fold(self, event: Event) -> None:
-        self._registers.fold(event.instruction, event.core, event.engine, lambda: self._site(event, "reads", ""))
+        site = partial(site_of_event, self.device, event, "reads")
+        self._registers.fold(event.instruction, event.core, event.engine, site)
 
     # --- words -------------------------------------------------------------------------------------------------------
 
@@ -116,10 +118,17 @@ class Initcheck:
         core, word = self.device.cores[event.core], event.instruction
         action = event.touches
         assert isinstance(action, Action)
-        lacking = [extent for extent in action.reads if not extent.full and extent.missing()]
-        calm = not lacking and self._calm(core, word, action)
+        unsure = [each for each in action.reads if not each.full]
+        operands: dict[str, Operand] = {}
+        unwritten: dict[str, Unwritten] = {}
+        lacking: list[Extent] = []
+        calm = not unsure and self._calm(core, word, action)
+        if not calm:
+            operands = operands_of(core.engines[event.engine], word, action)
+            lacking = [each for each in unsure if self._lacks(core, operands, each, unwritten)]
+            calm = bool(unsure) and not lacking and self._calm(core, word, action)
         if word.REGISTERS:
-            self._take(event, "" if calm else self._missing(event))
+            self._take(event, "" if calm else self._missing(event, operands))
         indirect = isinstance(word, isa.DmaIndirect)
         if word.STATE in ACCUMULATING:
             self._fold(event)
@@ -129,42 +138,65 @@ class Initcheck:
             return
         inputs: dict[str, MarkRows | None] = {}
         self._outputs = outputs = {}
-        resolve, engine = core.resolver.resolve, event.engine
+        keeps = word.KEEPS or word.adds
         for plan in plan_of(type(word)):
-            operand = resolve(word, plan, engine)
+            operand = operands.get(plan.name)
             if operand is None:
                 continue
             if plan.writes:
                 outputs[plan.name] = operand
-            keeps = plan.writes and (word.KEEPS or word.adds)
-            if plan.reads or keeps:
-                if not any(extent in lacking or (not extent.full and extent.missing()) for extent in operand.extents):
-                    inputs[plan.name] = self._planes.look(core, operand)
-                    continue
-                known = len(self._origins)
-                number = self._origins.number(event, plan.name, operand.regions[0])
-                unwritten = Unwritten(core, operand)
-                fresh = unwritten.marks(number)
-                marks = inputs[plan.name] = self._planes.look(core, operand, fresh)
-                if len(self._origins) > known:
-                    if marks is not fresh and (marks is None or not (marks.rows == number).any()):
-                        self._origins.forget()
-                    else:
-                        self._cut(unwritten.boxes(self.device))
+            if plan.reads or (plan.writes and keeps):
+                inputs[plan.name] = self._look(event, core, operand, lacking, unwritten.get(plan.name))
         self._inputs = inputs
         if indirect:
             self._ask(event, inputs.get("index"))
+
+    @staticmethod
+    def _lacks(core: Core, operands: dict[str, Operand], extent: Extent, unwritten: dict[str, Unwritten]) -> bool:
+        """Return whether nothing wrote some bytes that a word reads, and keep what was found out of its operand."""
+        hull = extent.hull()
+        if hull is not None and not extent.notes.cover(hull):
+            for name, operand in operands.items():
+                if operand.extents == (extent,) and is_row(operand):
+                    found = Unwritten(core, operand)
+                    if found.is_any:
+                        unwritten[name] = found
+                        return True
+                    break
+        return bool(extent.missing())
+
+    def _look(
+        self, event: Event, core: Core, operand: Operand, lacking: list[Extent], unwritten: Unwritten | None
+    ) -> MarkRows | None:
+        """Return the marks of an operand that is read, None where all of it is defined; number what nothing wrote."""
+        for extent in operand.extents:
+            if not extent.full and (extent in lacking or extent.missing()):
+                break
+        else:
+            return self._planes.look(core, operand)
+        known = len(self._origins)
+        number = self._origins.number(event, operand.name, operand.regions[0])
+        if unwritten is None:
+            unwritten = Unwritten(core, operand)
+        fresh = unwritten.marks(number)
+        marks = self._planes.look(core, operand, fresh)
+        if len(self._origins) > known:
+            if marks is not fresh and (marks is None or not (marks.rows == number).any()):
+                self._origins.forget()
+            else:
+                self._cut(unwritten.boxes(self.device))
+        return marks
 
     def _ask(self, event: Event, marks: MarkRows | None) -> None:
         """Keep the mark of an index for the transfer that goes by it."""
         waiting = self._asked.setdefault((event.core, event.engine, event.pc), deque())
         waiting.append(0 if marks is None else int(marks.rows.max()))
 
-    def _missing(self, event: Event) -> str:
+    def _missing(self, event: Event, operands: dict[str, Operand]) -> str:
         """Say how much of what a word reads nothing wrote, or comes from such bytes; "" for nothing."""
-        core, word = self.device.cores[event.core], event.instruction
-        for plan in plan_of(type(word)):
-            operand = core.resolver.resolve(word, plan, event.engine) if plan.reads else None
+        core = self.device.cores[event.core]
+        for plan in plan_of(type(event.instruction)):
+            operand = operands.get(plan.name) if plan.reads else None
             if operand is None:
                 continue
             fresh = Unwritten(core, operand).marks(MOST) if self._planes.is_missing(operand) else None
@@ -283,24 +315,12 @@ class Initcheck:
 
     def finish(self) -> None:
         """Report what reached an output, note what did not, and name outputs that were left unwritten."""
-        reached = self._reached()
-        notes = 0
-        for origin in self._origins:
-            first = self._origins.within(origin, reached)
-            if origin.number in reached:
-                self.findings.append(self._finding(origin, reached[origin.number]))
-            elif first is not None:
-                if not _same_bytes(origin, first):
-                    self.findings.append(self._mixed(origin, first))
-            elif self._faults(origin.event):
-                self.findings.append(self._faulting(origin))
-            elif notes < _NOTES:
-                notes += 1
-                self.findings.append(self._note(origin))
+        told = UndefinedFindings(self.device, self._names, self._origins)
+        self.findings += told.of_reads(self._reached())
         self.findings += self._registers.findings
         self.findings.sort(key=lambda finding: not finding.serious)
         if self.device.outcome == "finished":
-            self._unwritten()
+            self.findings += told.of_outputs(self._results, self._stores, self._followed)
 
     def _reached(self) -> dict[int, int]:
         """Return how many bytes of outputs each read made undefined, as they are at the end."""
@@ -312,164 +332,6 @@ class Initcheck:
                 for number, count in zip(numbers, counts, strict=True):
                     found[int(number)] = found.get(int(number), 0) + int(count)
         return found
-
-    def _site(self, event: Event, access: str, operand: str) -> Site:
-        word = event.instruction
-        return site_of(
-            self.device,
-            event.core,
-            event.engine,
-            event.pc,
-            word,
-            owner=getattr(word, "engine", event.engine),
-            access=access,
-            operand=operand,
-            time_ps=event.time_ps,
-        )
-
-    def _finding(self, origin: Origin, count: int) -> Finding:
-        event, store = origin.event, origin.store
-        site = self._site(event, "reads", origin.name)
-        others = (self._site(store, "stores", "dst"),) if store is not None and store is not event else ()
-        name = self._name(origin)
-        message = (
-            f"{site.engine} pc {site.pc} reads {origin.missing} bytes of {name or 'memory'} that nothing wrote, and "
-            f"{count} bytes of output {origin.tensor} come from them"
-        )
-        return Finding(
-            "initcheck",
-            "undefined-output",
-            "error",
-            message,
-            site,
-            others,
-            origin.region,
-            name,
-            _WRITE_FIRST,
-            details={"output": origin.tensor, "bytes": count},
-        )
-
-    def _mixed(self, origin: Origin, first: Origin) -> Finding:
-        """Return the finding of a read whose bytes are mixed with others that nothing wrote either."""
-        site, other = self._site(origin.event, "reads", origin.name), self._site(first.event, "reads", first.name)
-        name = self._name(origin)
-        return Finding(
-            "initcheck",
-            "undefined-output",
-            "error",
-            f"{site.engine} pc {site.pc} reads {origin.missing} bytes of {name or 'memory'} that nothing wrote, and "
-            f"output {first.tensor} comes from them together with those of {other.engine} pc {other.pc}",
-            site,
-            (other,),
-            origin.region,
-            name,
-            _WRITE_FIRST,
-            details={"output": first.tensor, "bytes": 0},
-        )
-
-    def _faults(self, event: Event) -> bool:
-        """Return whether a word is the one whose values, or whose transfer, ended the run in a fault."""
-        fault = self.device.fault
-        place = event.core, event.engine, event.pc
-        return event.kind == "instruction" and fault is not None and place == (fault.core, fault.engine, fault.pc)
-
-    def _faulting(self, origin: Origin) -> Finding:
-        fault = self.device.fault
-        assert fault is not None
-        site, name = self._site(origin.event, "reads", origin.name), self._name(origin)
-        return Finding(
-            "initcheck",
-            "undefined-fault",
-            "error",
-            f"{site.engine} pc {site.pc} reads {origin.missing} bytes of {name or 'memory'} that nothing wrote, and "
-            f"faults: {fault.message}",
-            site,
-            (),
-            origin.region,
-            name,
-            _WRITE_FIRST,
-        )
-
-    def _note(self, origin: Origin) -> Finding:
-        site = self._site(origin.event, "reads", origin.name)
-        name = self._name(origin)
-        message = (
-            f"{site.engine} pc {site.pc} reads {origin.missing} bytes of {name or 'memory'} that nothing wrote; no "
-            "output depends on them"
-        )
-        return Finding(
-            "initcheck",
-            "unwritten-read",
-            "note",
-            message,
-            site,
-            (),
-            origin.region,
-            name,
-            "nothing, where it is the tail of a ragged tile; else write the tile before this word",
-        )
-
-    def _name(self, origin: Origin) -> str:
-        event = origin.event
-        owner = getattr(event.instruction, "engine", event.engine)
-        return "" if origin.region is None else self._names.name(origin.region, owner, event.pc)
-
-    def _unwritten(self) -> None:
-        for address, tensor in self._results.items():
-            allocation = self.device.hbm.allocations[address]
-            missing = allocation.nbytes - allocation.written_bytes
-            if not missing:
-                continue
-            first = int(np.argmin(allocation.written))
-            region = Region("HBM", 0, 0, 1, address + first, allocation.nbytes - first)
-            message = (
-                f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at {first:#x}"
-                + self._element(tensor, first, allocation.nbytes)
-            )
-            store = self._stores.get(address) or self._last_store(address)
-            others = () if store is None else (self._site(store, "stores", "dst"),)
-            self.findings.append(
-                Finding(
-                    "initcheck",
-                    "output-unwritten",
-                    "warning",
-                    message,
-                    Site(0, "host", "host", -1, "", access="reads"),
-                    others,
-                    region,
-                    tensor,
-                    "store every part of the output; check the tail of ragged loops",
-                )
-            )
-
-    def _last_store(self, address: int) -> Event | None:
-        """Return the last transfer into an output that was told of afterwards."""
-        for note in reversed(self._followed):
-            if note[0] != MOVED or note[3] is None:
-                continue
-            _, transfer, now, changes, touches = note
-            for part in transfer.parts:
-                target = part.copies[0][1]
-                found = self.device.hbm.find(target.span[0]) if target.space == "HBM" else None
-                if found is not None and found.address == address:
-                    return Event(0, now, transfer.triggered_ps, transfer.core, transfer.queue, transfer.pc, transfer,
-                                 "dma", changes, touches)  # fmt: skip
-        return None
-
-    def _element(self, tensor: str, byte: int, nbytes: int) -> str:
-        """Return which element of an output a byte belongs to, as ", NAME[ROW, COLUMN]"."""
-        assert self.device.model is not None
-        shape = next(one.shape for one in self.device.model.outputs if one.name == tensor)
-        elements = prod(shape)
-        if not shape or not elements or nbytes % elements:
-            return ""
-        place = np.unravel_index(byte * elements // nbytes, shape)
-        return f", {tensor}[{', '.join(map(str, place))}]"
-
-
-def _same_bytes(one: Origin, other: Origin) -> bool:
-    """Return whether two reads miss bytes of one place: the later one then says nothing new."""
-    return one.region is None or other.region is None or one.region.overlaps(other.region)
 
 
 def _converted(marks: Marks, source: int, target: int) -> Marks:

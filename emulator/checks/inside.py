@@ -79,7 +79,10 @@ def clash_of(device: Device, transfer: Transfer, doubles: Sequence[Clash] | None
 
 
 def is_simple(transfer: Transfer) -> bool:
-    """Return whether a transfer is one copy from one kind of memory to the other that writes no byte twice."""
+    """Return whether a transfer is one copy that writes no byte twice, and none that it reads elsewhere.
+
+    Nearly all go from one kind of memory to the other.
+    """
     request = transfer.request
     if type(request) is RowsRequest and request.rows.count > 1:
         return False
@@ -87,7 +90,22 @@ def is_simple(transfer: Transfer) -> bool:
     if len(parts) != 1 or len(parts[0].copies) != 1:
         return False
     ((source, target),) = parts[0].copies
-    return source.space != target.space and not _folds_back(target)
+    if _folds_back(target):
+        return False
+    if source.space != target.space:
+        return True
+    (low, high), (first, behind) = source.span, target.span
+    if high <= first or behind <= low:
+        return True
+    # Each byte onto itself.
+    return (
+        parts[0].op != "transpose"
+        and source.core == target.core
+        and source.address == target.address
+        and source.dims == target.dims
+        and source.run == target.run
+        and _is_spread(target.dims, target.run)
+    )
 
 
 def _memory(side: Side) -> tuple[str, int]:
@@ -116,6 +134,16 @@ def _folds_back(side: Side) -> bool:
 def _fold(dims: tuple[tuple[int, int], ...], run: int) -> bool:
     reach = run + sum(abs(step) * (count - 1) for step, count in dims)
     return run * prod(count for _, count in dims) > reach
+
+
+def _is_spread(dims: tuple[tuple[int, int], ...], run: int) -> bool:
+    """Return whether each step goes beyond all that smaller ones reach, so that no two runs share a byte."""
+    reach = run
+    for step, count in sorted([(abs(step), count) for step, count in dims if count > 1]):
+        if step < reach:
+            return False
+        reach += step * (count - 1)
+    return True
 
 
 def _touched(sides: Iterable[tuple[int, Side]]) -> _Touched:

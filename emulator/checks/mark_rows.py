@@ -7,7 +7,7 @@ marks is worked out for each kind, whatever number of partitions is of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,12 +16,28 @@ import numpy.typing as npt
 from emulator.checks.poison import Marks
 from formats.named_tuple import NamedTuple
 
-__all__ = ["MarkRows", "Which", "common", "distinct", "folded", "larger", "of_lanes", "transposed", "uniform", "used"]
+__all__ = [
+    "MarkRows",
+    "Stencil",
+    "Which",
+    "common",
+    "distinct",
+    "folded",
+    "larger",
+    "of_lanes",
+    "stencil_of",
+    "transposed",
+    "uniform",
+    "used",
+]
 
 Which = npt.NDArray[np.intp]
 Element = TypeVar("Element", bound="np.generic[Any]")
 _KEPT = 1 << 9
+_STENCILS = 1 << 7
+_SPOTS = 1 << 12  # elements of a stencil that is kept
 _SHORT = 1 << 10  # bytes of a row, beyond which all rows together are more than what goes through a cache
+_NUMBER = 8  # bytes that are compared at once
 _PACKED = 4  # marks that are a number of 64 bits together
 _BITS = 8  # of what `packbits` makes
 
@@ -29,12 +45,19 @@ _BITS = 8  # of what `packbits` makes
 class MarkRows(NamedTuple):
     """Marks: partition p has row `which[p]` of `rows`, an array of elements; some partition has each of the rows.
 
-    `number` is the only one among them but 0, or 0 where there may be others.
+    `number` is the only one among them but 0, or 0 where there may be others; where it is known, `stencil` is where
+    that is.
     """
 
     which: Which
     rows: Marks
     number: int = 0
+    stencil: Stencil | None = None
+
+    @property
+    def is_any(self) -> bool:
+        """Return whether any element has a mark."""
+        return bool(self.rows.any()) if self.stencil is None else self.stencil.is_any
 
     def spread(self) -> Marks:
         """Return the marks with a row for each partition."""
@@ -44,6 +67,55 @@ class MarkRows(NamedTuple):
         """Return the largest mark of each partition."""
         largest: Marks = self.rows.max(1)
         return largest[self.which]
+
+
+class Stencil:
+    """Where the only number of some marks is: `spots` has the rows with a 1 for each mark.
+
+    Tiles are alike, and so is what was not written of them: one number after the other goes through the same stencil,
+    and what words make of it is worked out once.
+    """
+
+    def __init__(self, which: Which, spots: Marks) -> None:
+        self.which, self.spots = which, spots
+        self.is_any = bool(spots.any())
+        self._marks: MarkRows | None = None  # with the last number that was asked for
+
+    def marks(self, number: int) -> MarkRows:
+        """Return a number above 0 in all places of the stencil."""
+        found = self._marks
+        if found is None or found.number != number:
+            found = self._marks = MarkRows(self.which, self.spots * np.int16(number), number, self)
+        return found
+
+    @cached_property
+    def lanes(self) -> int:
+        """Return the partitions that have a mark, as bits."""
+        marked: npt.NDArray[np.bool_] = np.logical_or.reduce(self.spots, 1)[self.which]
+        return int.from_bytes(np.packbits(marked, bitorder="little").tobytes(), "little")
+
+    @cached_property
+    def backwards(self) -> Stencil:
+        """Return the stencil with the elements in the opposite order."""
+        return stencil_of(self.which, self.spots[:, ::-1])
+
+    @cached_property
+    def turned(self) -> Stencil:
+        """Return the stencil with partitions and elements exchanged."""
+        turned = transposed(MarkRows(self.which, self.spots, 1))
+        return stencil_of(turned.which, turned.rows)
+
+
+def stencil_of(which: Which, spots: Marks) -> Stencil:
+    """Return the stencil with a 1 for each mark: the same for equal ones, as far as they are kept."""
+    if spots.size > _SPOTS:
+        return Stencil(which, spots)
+    return _stencil(which.tobytes(), spots.tobytes(), spots.shape[1])
+
+
+@lru_cache(_STENCILS)
+def _stencil(which: bytes, spots: bytes, elements: int) -> Stencil:
+    return Stencil(np.frombuffer(which, np.intp), np.frombuffer(spots, np.int16).reshape(-1, elements))
 
 
 def uniform(partitions: int, row: Marks, number: int = 0) -> MarkRows:
@@ -68,23 +140,28 @@ def distinct(which: Which, rows: npt.NDArray[Element]) -> tuple[Which, npt.NDArr
     if count == 1:
         return which, rows
     size = rows[0].nbytes
-    pieces: Iterable[bytes]
-    if size <= _SHORT:
-        data = rows.tobytes()
-        if data == data[:size] * count:
+    firsts: Iterable[int] = range(count)
+    if 0 < size <= _SHORT:
+        # Rows of a kind lie together: only those that begin another kind are looked up.
+        packed = not size % _NUMBER and rows.strides[1] == rows.itemsize
+        numbers = rows.view(np.uint64) if packed else rows
+        changed = numbers[1:] != numbers[:-1]
+        if not changed.any():
             return np.zeros(which.size, np.intp), rows[:1]
-        pieces = [data[at : at + size] for at in range(0, count * size, size)]
-    else:
-        pieces = (row.tobytes() for row in rows)
+        firsts = [0, *(np.flatnonzero(np.logical_or.reduce(changed, 1)) + 1).tolist()]
     known: dict[bytes, int] = {}
-    numbers, number, last = [], 0, b""
-    for piece in pieces:
-        if piece != last:
-            number, last = known.setdefault(piece, len(known)), piece
-        numbers.append(number)
+    kinds: list[int] = []
+    kind, last = 0, b""
+    for first in firsts:
+        piece = rows[first].tobytes()
+        if piece != last or not kinds:
+            kind, last = known.setdefault(piece, len(known)), piece
+        kinds.append(kind)
     if len(known) == count:
         return which, rows
-    to = np.array(numbers, np.intp)
+    if len(known) == 1:
+        return np.zeros(which.size, np.intp), rows[:1]
+    to = np.repeat(np.array(kinds, np.intp), np.diff([*firsts, count]))
     return to[which], rows[_one_of_each(to, len(known))]
 
 
@@ -151,7 +228,9 @@ def larger(one: MarkRows, other: MarkRows) -> MarkRows:
 
 def transposed(marks: MarkRows) -> MarkRows:
     """Return the marks of elements by partitions."""
-    which, rows, number = marks
+    if marks.stencil is not None:
+        return marks.stencil.turned.marks(marks.number)
+    which, rows, number, _ = marks
     if number and rows.shape[0] <= _BITS:
         # Columns differ in where the number is.
         turned, columns = _kinds_of(np.packbits(rows != 0, axis=0).tobytes())

@@ -9,11 +9,12 @@ from emulator.checks.finding import Site
 from emulator.checks.history import Unit
 from emulator.device import Device
 from emulator.dma.transfer import Transfer
+from emulator.events import Event
 from formats.errors import FormatError, NeuronError
 from formats.neff.tiles import Tile
 from formats.regions import Region
 
-__all__ = ["Names", "condition", "operands_at", "regions_touched", "site_of", "unit_site"]
+__all__ = ["Names", "condition", "operands_at", "regions_touched", "site_of", "site_of_event", "unit_site"]
 
 
 def site_of(
@@ -81,6 +82,22 @@ def operands_at(device: Device, core: int, engine: str, word: Any, region: Regio
     return ""
 
 
+def site_of_event(device: Device, event: Event, access: str, operand: str = "") -> Site:
+    """Return the place of a word that ran, or of a transfer."""
+    word = event.instruction
+    return site_of(
+        device,
+        event.core,
+        event.engine,
+        event.pc,
+        word,
+        owner=getattr(word, "engine", event.engine),
+        access=access,
+        operand=operand,
+        time_ps=event.time_ps,
+    )
+
+
 def regions_touched(device: Device, core: int, engine: str, word: Any) -> tuple[list[Region], list[Region]]:
     """Return what a word reads and writes, without running it; nothing where its operands are out of bounds."""
     reads: list[Region] = []
@@ -103,6 +120,8 @@ class Names:
         self._device = device
         self._tiles: dict[int, tuple[Tile, ...]] = {}
         self._known: dict[tuple[Region, str, int], str] = {}  # of tiles
+        # The tiles of a memory, each behind its first and last column and partition.
+        self._boxes: dict[tuple[int, str], list[tuple[int, int, int, int, Tile]]] = {}
 
     def name(self, region: Region, engine: str = "", pc: int = -1) -> str:
         """Return what a region belongs to, for a word of an engine; "" where nothing names it."""
@@ -117,14 +136,17 @@ class Names:
     def _named(self, region: Region, engine: str, pc: int) -> str:
         space, core, first, partitions, low, nbytes, _ = region
         behind, high = first + partitions, low + nbytes
+        boxes = self._boxes.get((core, space))
+        if boxes is None:
+            boxes = self._boxes[core, space] = [
+                (one.offset, one.offset + one.partition_bytes, one.partition, one.partition + one.partitions, one)
+                for one in self.tiles(core)
+                if one.space == space
+            ]
         fits = [
             tile
-            for tile in self.tiles(core)
-            if tile.offset < high
-            and tile.partition < behind
-            and first < tile.partition + tile.partitions
-            and low < tile.offset + tile.partition_bytes
-            and tile.space == space
+            for begins, ends, top, bottom, tile in boxes
+            if begins < high and low < ends and top < behind and first < bottom
         ]
         alive = [tile for tile in fits if engine in tile.pcs and tile.pcs[engine][0] <= pc <= tile.pcs[engine][1]]
         chosen = alive or fits

@@ -28,6 +28,7 @@ __all__ = ["Tiles"]
 
 _CHUNK = 32  # tiles
 _FEW = 64  # tiles that are looked through one by one, since to sort them takes longer
+_COLUMNS = 1 << 12  # bytes of a partition that tiles are looked for in together
 
 
 class Tell(Protocol):
@@ -49,40 +50,71 @@ class _Lived(NamedTuple):
 
 
 class _Lives:
-    """The tiles that an engine uses, by the word where each begins: those in use at a word are found among few."""
+    """Tiles that an engine uses, by the word where each begins: those in use at a word are found among few."""
+
+    __slots__ = ("_carried", "_firsts", "_lives")
 
     def __init__(self, lives: list[_Lived]) -> None:
         self._lives = sorted(lives)
-        self._firsts = [one.first for one in self._lives]
+        self._firsts: list[int] = []
         self._carried: list[list[_Lived]] = []  # tiles in front of each chunk that are in use where it begins
+
+    def near(self, pc: int) -> list[_Lived]:
+        """Return some tiles, those in use at a word among them."""
+        if not self._firsts:
+            self._look()
+        behind = bisect_right(self._firsts, pc)
+        chunk = (behind - 1) // _CHUNK
+        return self._carried[chunk] + self._lives[chunk * _CHUNK : behind] if behind else []
+
+    def _look(self) -> None:
+        self._firsts = [one.first for one in self._lives]
         kept: list[_Lived] = []
-        for start in range(0, len(lives), _CHUNK):
+        for start in range(0, len(self._lives), _CHUNK):
             begins = self._firsts[start]
             kept = [one for one in kept if one.last >= begins]
             self._carried.append(kept)
             kept = kept + self._lives[start : start + _CHUNK]
 
+
+class _Used(_Lives):
+    """All tiles that an engine uses, and where they are many, those of the same columns."""
+
+    __slots__ = ("_beside", "_columns")
+
+    def __init__(self, lives: list[_Lived]) -> None:
+        super().__init__(lives)
+        self._columns: dict[tuple[str, int], list[_Lived]] = {}
+        self._beside: dict[tuple[str, int], _Lives] = {}
+
     def holder(self, pc: int, region: RegionParts) -> _Lived | None:
         """Return a tile in use at a word in which a region lies."""
         space, _, first, partitions, low, nbytes, _ = region
+        lives = self if len(self._lives) <= _CHUNK else self._of_columns(space, low // _COLUMNS)
         behind, high = first + partitions, low + nbytes
-        for one in reversed(self.near(pc)):
+        for one in reversed(lives.near(pc)):
+            _, _, last, tile, begins, ends, bottom = one
             if (
-                one.low <= low
-                and high <= one.high
-                and one.last >= pc
-                and one.tile.partition <= first
-                and behind <= one.behind
-                and one.tile.space == space
+                begins <= low
+                and high <= ends
+                and last >= pc
+                and tile.partition <= first
+                and behind <= bottom
+                and tile.space == space
             ):
                 return one
         return None
 
-    def near(self, pc: int) -> list[_Lived]:
-        """Return some tiles, those in use at a word among them."""
-        behind = bisect_right(self._firsts, pc)
-        chunk = (behind - 1) // _CHUNK
-        return self._carried[chunk] + self._lives[chunk * _CHUNK : behind] if behind else []
+    def _of_columns(self, space: str, place: int) -> _Lives:
+        """Return the tiles that have some of the same columns."""
+        found = self._beside.get((space, place))
+        if found is None:
+            if not self._columns:
+                for one in self._lives:
+                    for each in range(one.low // _COLUMNS, (one.high - 1) // _COLUMNS + 1):
+                        self._columns.setdefault((one.tile.space, each), []).append(one)
+            found = self._beside[space, place] = _Lives(self._columns.get((space, place), []))
+        return found
 
 
 def _earliest(tile: Tile) -> int:
@@ -149,7 +181,7 @@ class Tiles:
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
         self.begins: dict[int, _Begins] = {}
-        self._lives: dict[tuple[int, str], _Lives] = {}
+        self._lives: dict[tuple[int, str], _Used] = {}
         for core in device.cores:
             subgraph = None if core.loaded is None else core.loaded.subgraph
             begins = None if subgraph is None else _BEGINS.get(subgraph)
@@ -252,11 +284,11 @@ class Tiles:
         ]  # fmt: skip
         return found
 
-    def _all(self, core: int, engine: str) -> _Lives:
+    def _all(self, core: int, engine: str) -> _Used:
         """Return all tiles that an engine uses."""
         found = self._lives.get((core, engine))
         if found is None:
-            found = self._lives[core, engine] = _Lives(
+            found = self._lives[core, engine] = _Used(
                 [
                     _Lived(tile.pcs[engine][0], number, tile.pcs[engine][1], tile, tile.offset,
                            tile.offset + tile.partition_bytes, tile.partition + tile.partitions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from emulator.access import Operand
 from emulator.checks.bands import Band, Bands
-from emulator.checks.mark_rows import MarkRows, common, distinct, folded, larger, used
+from emulator.checks.mark_rows import MarkRows, Stencil, Which, common, distinct, folded, larger, stencil_of, used
 from emulator.checks.poison import (
     NUMBERS,
     REPEATED,
@@ -29,7 +30,10 @@ from emulator.renewal import columns_of_runs
 from formats.named_tuple import NamedTuple
 from formats.regions import Region, RegionParts
 
-__all__ = ["BandedPlanes", "Unwritten"]
+__all__ = ["BandedPlanes", "Unwritten", "is_row"]
+
+_KEPT = 1 << 7
+_KNOWN = 1 << 13  # bytes of rows, each kind once, of which is kept what they lack
 
 
 class _Box(NamedTuple):
@@ -41,34 +45,90 @@ class _Box(NamedTuple):
     high: int
 
 
+class _Lack(NamedTuple):
+    """Which elements of rows have bytes that nothing wrote; the box around those bytes, and how many they are."""
+
+    stencil: Stencil
+    box: tuple[Region, int] | None
+
+
+@lru_cache(_KEPT)
+def _lack(which: bytes, written: bytes, kinds: int, size: int) -> _Lack:
+    """Return what rows of elements of so many bytes lack, by whether each of these is written."""
+    partitions: Which = np.frombuffer(which, np.intp)
+    bytewise = np.frombuffer(written, np.bool_).reshape(kinds, -1)
+    lacking = np.logical_or.reduce(~bytewise.reshape(kinds, -1, size), 2)
+    around = Region("", 0, 0, partitions.size, 0, bytewise.shape[1])
+    return _Lack(stencil_of(partitions, lacking.astype(np.int16)), box_of_missing(around, ~bytewise, partitions))
+
+
 class Unwritten:
     """Which elements of an operand have bytes that nothing wrote, each kind of row once."""
 
-    __slots__ = ("_operand", "_plane", "_which", "_words")
+    __slots__ = ("_direction", "_first", "_lack", "_operand", "_plane", "_rows", "_which", "_words")
 
     def __init__(self, core: Core, operand: Operand) -> None:
-        memory, view = core.memory, operand.view
+        memory, view, region = core.memory, operand.view, operand.regions[0]
         memory.notes.settle()
         self._operand = operand
-        self._plane = plane = memory.plane(operand.regions[0].space)
-        # What is written of an element's bytes, as one number.
-        words = np.ndarray(view.shape, WORDS[view.itemsize], plane, _offset(core, operand), view.strides)
+        self._plane = plane = memory.plane(region.space)
         which, lanes = np.arange(view.shape[0]), lanes_of(core, operand)
-        if lanes is not None:  # the others are asked for by nobody
+        self._lack: _Lack | None = None
+        self._rows: npt.NDArray[np.bool_] | None = None
+        self._direction = direction = _direction(view, region)
+        begin = _offset(core, operand)
+        if direction:
+            self._first = begin // plane.shape[1]
+            rows = plane[self._first : self._first + which.size, region.byte : region.end]
+            if lanes is not None:  # the others are asked for by nobody
+                which, rows = np.maximum(np.cumsum(lanes) - 1, 0), rows[lanes]
+            which, rows = distinct(which, rows)
+            if lanes is None and rows.size <= _KNOWN:
+                # Tiles are alike, and so is what was not written of them.
+                self._lack = _lack(which.tobytes(), rows.tobytes(), rows.shape[0], view.itemsize)
+                return
+            self._which, self._rows = which, np.ascontiguousarray(rows)
+            self._words = self._rows.view(WORDS[view.itemsize])[:, ::direction]
+            return
+        # What is written of an element's bytes, as one number.
+        words = np.ndarray(view.shape, WORDS[view.itemsize], plane, begin, view.strides)
+        if lanes is not None:
             which, words = np.maximum(np.cumsum(lanes) - 1, 0), words[lanes]
         self._which, self._words = distinct(which, words.reshape(words.shape[0], -1))
 
+    @property
+    def is_any(self) -> bool:
+        """Return whether there surely is such an element."""
+        return self._lack is not None and self._lack.stencil.is_any
+
     def marks(self, number: int) -> MarkRows:
         """Return marks of the operand: a number for each element that has such a byte."""
+        if self._lack is not None:
+            stencil = self._lack.stencil
+            return (stencil if self._direction > 0 else stencil.backwards).marks(number)
         written = self._words.dtype.type(int.from_bytes(b"\1" * self._words.itemsize, "little"))
         return MarkRows(self._which, np.multiply(self._words != written, np.int16(number), dtype=np.int16), number)
 
     def boxes(self, device: Device) -> list[tuple[Region, int]]:
         """Return the box around such bytes of each region that has some, and how many they are."""
-        regions, which = self._operand.regions, self._which
+        regions = self._operand.regions
+        if self._lack is not None:
+            if self._lack.box is None:
+                return []
+            (_, _, first, partitions, low, nbytes, _), count = self._lack.box
+            space, core, top, _, byte, _, _ = regions[0]
+            return [(Region(space, core, top + first, partitions, byte + low, nbytes), count)]
+        if self._rows is not None:
+            missing = ~self._rows
+            found = []
+            for region in regions:
+                kinds = self._which[region.first - self._first :][: region.partitions]
+                there, kinds = np.unique(kinds, return_inverse=True)
+                found.append(box_of_missing(region, missing[there], kinds))
+            return [box for box in found if box is not None]
         if len(regions) > 1:  # which leave out partitions of the view
-            return [found for region in regions if (found := unwritten_in(device, region)) is not None]
-        region = regions[0]
+            return [box for region in regions if (box := unwritten_in(device, region)) is not None]
+        region, which = regions[0], self._which
         one = np.zeros(self._words.shape[0], np.intp)  # a partition that has it, for each row
         one[which] = np.arange(which.size)
         box = box_of_missing(region, ~self._plane[region.first + one, region.byte : region.end], which)
@@ -104,33 +164,28 @@ class BandedPlanes(Planes):
         """Return the marks of an operand, None where all is defined; `fresh` are those of what nothing ever wrote."""
         if not operand.regions:
             return None
-        marks, view = fresh, operand.view
+        marks = fresh
         space, low, high = _columns(operand)
         bands = self._bands.get((core.index, space))
         band = None if bands is None else bands.between(low, high)
         if band is not None:
-            first, offset = divmod(_offset(core, operand), core.memory.bound(space).shape[1])
-            rows = _largest(band, view, offset - low)
-            if rows is not None:
-                derived = MarkRows(band.which, rows, band.number)
-                if view.shape[0] < band.which.size:
-                    derived = used(band.which[first : first + view.shape[0]], rows, band.number)
-                if rows is derived.rows or derived.rows.any():  # in these partitions, too
-                    marks = derived if marks is None else larger(marks, derived)
+            derived = _derived(core, operand, band)
+            if derived is not None:
+                marks = derived if marks is None else larger(marks, derived)
         if marks is None:
             return None
         lanes = lanes_of(core, operand)
         if lanes is None:
             return marks
         none: Marks = np.zeros((1, marks.rows.shape[1]), np.int16)
-        which, rows, number = marks
+        which, rows, number, _ = marks
         return used(np.where(lanes, which, rows.shape[0]), np.concatenate((rows, none)), number)
 
     def put(self, core: Core, operand: Operand, marks: MarkRows | None) -> None:
         """Give an operand marks, None for "all defined"."""
         if not operand.regions:
             return
-        if marks is not None and not marks.rows.any():
+        if marks is not None and not marks.is_any:
             marks = None
         space, low, high = _columns(operand)
         bands = self._bands.get((core.index, space))
@@ -148,7 +203,7 @@ class BandedPlanes(Planes):
                 return
             if whole and view[0].flags.c_contiguous:
                 rows = np.ascontiguousarray(marks.rows)
-                bands.replace(low, high, Band(marks.which, rows, 0, view.itemsize, marks.number))
+                bands.replace(low, high, Band(marks.which, rows, 0, view.itemsize, marks.number, marks.stencil))
                 return
             none: Marks = np.zeros((1, high - low), np.int16)
             before = Band(np.zeros(bands.partitions, np.intp), none, number=marks.number)
@@ -210,7 +265,7 @@ class BandedPlanes(Planes):
         plane = bands.spread(box.low, box.high)
         view = walk_of(plane[box.first :], side, self._inside(side, box))
         view[...] = 0 if marks is None else marks.reshape(view.shape)
-        bands.replace(box.low, box.high, Band(*folded(plane)) if plane.any() else None)
+        bands.replace(box.low, box.high, Band(*folded(plane)[:2]) if plane.any() else None)
 
     def _box(self, side: Side) -> _Box:
         """Return the box around a side in SBUF, all of it where that is not clear."""
@@ -245,6 +300,49 @@ class BandedPlanes(Planes):
         return (partition - box.first) * wide + byte - box.low, tuple(
             [step if step % width else step // width * wide for step in steps]
         )
+
+
+def is_row(operand: Operand) -> bool:
+    """Return whether an operand is a short row of bytes in each of some partitions."""
+    regions = operand.regions
+    return len(regions) == 1 and regions[0].pattern is None and regions[0].nbytes <= _KNOWN
+
+
+def _direction(view: npt.NDArray[Any], region: Region) -> int:
+    """Return 1 where each partition of a view is all of its region, element by element, -1 backwards; 0 else."""
+    row = view[0]
+    if region.pattern is not None or row.nbytes != region.nbytes:
+        return 0
+    if row.flags.c_contiguous:
+        return 1
+    return -1 if row.shape[-1] == row.size and row.strides[-1] == -row.itemsize else 0
+
+
+def _derived(core: Core, operand: Operand, band: Band) -> MarkRows | None:
+    """Return the marks of an operand by the band that its columns are of, None where it has none."""
+    view, region = operand.view, operand.regions[0]
+    which, rows, _, unit, number, stencil = band
+    partitions = view.shape[0]
+    if (
+        stencil is not None
+        and unit == view.itemsize
+        and unit * rows.shape[1] == region.nbytes
+        and partitions == which.size
+        and (direction := _direction(view, region))
+    ):
+        if not stencil.is_any:
+            return None
+        return MarkRows(which, rows, number, stencil) if direction > 0 else stencil.backwards.marks(number)
+    first, offset = divmod(_offset(core, operand), core.memory.bound(region.space).shape[1])
+    found = _largest(band, view, offset - region.byte)
+    if found is None:
+        return None
+    if partitions == which.size:
+        if number and found.size <= _KNOWN:
+            return stencil_of(which, (found != 0).astype(np.int16)).marks(number)
+        return MarkRows(which, found, number)
+    derived = used(which[first : first + partitions], found, number)
+    return derived if found is derived.rows or derived.rows.any() else None  # in these partitions, too
 
 
 def _columns(operand: Operand) -> tuple[str, int, int]:

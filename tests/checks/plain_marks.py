@@ -46,6 +46,8 @@ class PlainPlanes(Planes):
 class PlainUnwritten:
     """Which bytes of an operand nothing wrote."""
 
+    is_any = False  # not surely: whoever has to know looks at the written plane
+
     def __init__(self, core: Core, operand: Operand) -> None:
         self._regions = operand.regions
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,8 @@ import pytest
 
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
-from emulator.checks.engine_state import _Group, _Live
-from emulator.events import Event
+from emulator.checks.engine_state import Groups, _Group, _Live
+from emulator.events import Event, Touched
 from formats import isa
 from formats.regions import Region
 from neurontools.nki.launch import build_neff
@@ -71,3 +73,64 @@ def test_live_groups_are_found_by_what_lies_around_them() -> None:
             region = place()
             assert live.near(region) == [one for one in plain if one.region.overlaps(region)]
             assert [*live] == plain and len(live) == len(plain)
+
+
+_PRODUCTS = [isa.MatMul(acc_flags=flags) for flags in range(4)]
+_OTHER = isa.Nop()
+
+
+class _Told:
+    """Groups of a device without a map of tiles, and what they tell of."""
+
+    def __init__(self, takes_plain: bool) -> None:
+        self.found: list[Any] = []
+        self.taken = 0
+        self._takes_plain = takes_plain
+        core = SimpleNamespace(loaded=None)
+        device: Any = SimpleNamespace(cores=[core], model=None)
+        names: Any = SimpleNamespace(name=lambda region, engine, pc: "tile" if engine == "PE" else "")
+        self.groups = Groups(device, self._tell, names)
+
+    def _tell(self, kind: str, event: Event, message: str, hint: str, region: Any = None, other: Any = None) -> None:
+        self.found.append((kind, event.pc, message, region, None if other is None else other.pc))
+
+    def take(self, pc: int, word: isa.Instruction, touches: Touched) -> None:
+        """Take a word as the pass over notes does, or as a look at each word."""
+        event = partial(Event, 0, 0, 0, 0, "PE" if word is not _OTHER else "Pool", pc, word, "instruction", (), touches)
+        if self._takes_plain and self.groups.is_plain(0, word, touches, event):
+            self.taken += isinstance(word, isa.MatMul)
+        else:
+            self.groups.on_event(event())
+
+    @property
+    def state(self) -> list[tuple[Any, ...]]:
+        """Return what is known of each group."""
+        (live,) = self.groups._groups
+        return [(one.region, one.begun.pc, one.ended, one.read, list(one.filled)) for one in live]
+
+
+def test_products_that_are_plain_are_taken_as_all_others_are() -> None:
+    numbers, taken, told = random.Random(9), 0, 0
+    combs = (None, None, None, (((16, 4),), 8))
+    for _ in range(150):
+        quick, plain = _Told(True), _Told(False)
+        some = [
+            Region(
+                "PSUM", 0, 0, 32 * numbers.randint(1, 2), 64 * numbers.randrange(3) + 8 * numbers.randrange(2), 56, comb
+            )
+            if (comb := numbers.choice(combs)) is not None
+            else Region("PSUM", 0, 0, 64, 64 * numbers.randrange(4), 64 * numbers.randint(1, 3))
+            for _ in range(numbers.randint(1, 5))
+        ]
+        for pc in range(60):
+            region, chance = numbers.choice(some), numbers.random()
+            if chance < 0.5:
+                word, touches = numbers.choice(_PRODUCTS), Touched((), (region,))
+            else:
+                word, touches = _OTHER, Touched((region,)) if chance < 0.85 else Touched((), (region,))
+            quick.take(pc, word, touches)
+            plain.take(pc, word, touches)
+            assert quick.found == plain.found
+            assert quick.state == plain.state
+        taken, told = taken + quick.taken, told + len(plain.found)
+    assert taken > 1000 and told > 100

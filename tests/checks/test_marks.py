@@ -15,7 +15,19 @@ from emulator.access import Operand
 from emulator.checks import flow
 from emulator.checks.bands import Band, Bands
 from emulator.checks.initcheck import Initcheck
-from emulator.checks.mark_rows import MarkRows, common, distinct, folded, larger, of_lanes, transposed, used
+from emulator.checks.mark_rows import (
+    _SPOTS,
+    _STENCILS,
+    MarkRows,
+    common,
+    distinct,
+    folded,
+    larger,
+    of_lanes,
+    stencil_of,
+    transposed,
+    used,
+)
 from emulator.checks.undefined import BandedPlanes, Unwritten
 from emulator.device import Device
 from emulator.dma.transfer import Side
@@ -28,7 +40,7 @@ from formats.neuron_core import PARTITIONS, SBUF_PARTITION_STRIDE
 from formats.regions import Region
 from neurontools.nki.launch import build_neff
 from tests.checks import plain_flow
-from tests.checks.plain_marks import PlainPlanes, marks_of, plainly
+from tests.checks.plain_marks import PlainPlanes, PlainUnwritten, marks_of, plainly
 from tests.checks.support import assembled, checked, serious
 from tests.checks.test_orderly import Program
 from tests.emulator.test_golden import NAMES, program_of
@@ -246,6 +258,88 @@ def test_marks_of_memory_are_those_of_its_bytes() -> None:
         assert banded.may_have(0, whole) >= bool(plain._chip and next(iter(plain._chip.values())).any())
         device.release()
     assert diagonals > 10 and lacking > 100
+
+
+def test_rows_of_a_stencil_are_read_forwards_and_backwards_and_in_part() -> None:
+    chance, stencils = random.Random(8), 0
+    device = Device("trn2", 1)
+    core = device.cores[0]
+    for _ in range(60):
+        plain, banded = PlainPlanes(device), BandedPlanes(device)
+        code, count = chance.choice(TYPES), chance.choice((1, 7, 24))
+        size = Dtype(code).size
+
+        def operand(low: int, elements: int, step: int) -> Operand:
+            begin = low + (elements - 1 if step < 0 else 0)
+            pattern = AccessPattern(begin * size, (step,), (elements,))  # noqa: B023  (asked for in this turn alone)
+            return core.resolver._place("x", pattern, code, PARTITIONS, False, "DVE")  # noqa: B023
+
+        marks = folded(random_marks(chance, PARTITIONS, count) != 0)
+        marks = stencil_of(marks.which, marks.rows.astype(np.int16)).marks(chance.choice((3, 29999)))
+        whole = operand(0, count, 1)
+        plain.put(core, whole, marks)
+        banded.put(core, whole, marks)
+        for _ in range(8):
+            low = chance.choice((0, 0, chance.randrange(count)))
+            elements = chance.choice((count - low, chance.randint(1, count - low)))
+            reading = operand(low, elements, chance.choice((1, -1)))
+            found = banded.look(core, reading)
+            same(plain.look(core, reading), found)
+            if found is not None and found.stencil is not None:
+                stencils += elements > 1
+                assert (found.stencil.spots * found.number == found.rows).all()
+                assert (found.stencil.which == found.which).all()
+    assert stencils > 100
+
+
+def test_what_nothing_wrote_of_a_tile_is_told_in_either_direction() -> None:
+    chance, known = random.Random(9), 0
+    for _ in range(40):
+        device = Device("trn2", 1)
+        core = device.cores[0]
+        for _ in range(chance.randint(1, 5)):
+            first, low = chance.choice((0, 0, 8, 64)), chance.randrange(60)
+            core.memory.mark_written(
+                "SBUF", first, chance.choice((first + 3, PARTITIONS)), low, low + chance.randint(1, 30)
+            )
+        for _ in range(10):
+            code, lanes = chance.choice(TYPES), chance.choice((PARTITIONS, 5))
+            size = Dtype(code).size
+            elements, first, step = chance.choice((1, 3, WIDTH // size)), chance.choice((0, 60)), chance.choice((1, -1))
+            begin = first * SBUF_PARTITION_STRIDE + (elements - 1 if step < 0 else 0) * size
+            pattern = AccessPattern(begin, (step,), (elements,))
+            operand = core.resolver._place("x", pattern, code, min(lanes, PARTITIONS - first), False, "DVE")
+            if lanes == PARTITIONS and not first and chance.random() < 0.4:
+                operand = core.resolver._masked(operand, chance.choice(MASKS))
+            unwritten, plain = Unwritten(core, operand), PlainUnwritten(core, operand)
+            missing = any(extent.missing() for extent in operand.extents)
+            assert not unwritten.is_any or missing
+            assert unwritten.boxes(device) == plain.boxes(device)
+            if missing:
+                expected = PlainPlanes(device).read(core, operand, 77)
+                found = BandedPlanes(device).look(core, operand, unwritten.marks(77))
+                assert (found.spread() == expected).all()
+            known += unwritten.is_any
+        device.release()
+    assert known > 50
+
+
+def test_stencils_are_kept_by_all_that_they_depend_on_and_forgotten() -> None:
+    which, spots = np.array([0, 1, 0, 1]), np.array([[1, 0, 0, 1], [0, 0, 1, 1]], np.int16)
+    one = stencil_of(which, spots)
+    assert stencil_of(which.copy(), spots.copy()) is one
+    others = (which[::-1], spots), (which, spots[:, ::-1]), (which[:2], spots), (which, spots.reshape(4, 2)[[0, 1]])
+    for other in others:
+        assert stencil_of(*other) is not one
+        assert (stencil_of(*other).spots == other[1]).all() and (stencil_of(*other).which == other[0]).all()
+    assert one.turned.turned.marks(5).spread().tolist() == one.marks(5).spread().tolist()
+    assert (one.backwards.spots == spots[:, ::-1]).all() and one.backwards.backwards is one
+    for number in range(_STENCILS):
+        stencil_of(which, np.full((2, 3 + number), 1, np.int16))
+    again = stencil_of(which, spots)
+    assert again is not one and (again.spots == one.spots).all()
+    wide = np.ones((1, _SPOTS + 1), np.int16)
+    assert stencil_of(np.zeros(4, np.intp), wide) is not stencil_of(np.zeros(4, np.intp), wide)
 
 
 def same(one: MarkRows | None, other: MarkRows | None) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emulator.checks.lint import _distinct
-from emulator.checks.tiles import _Lived, _Lives, _used
+from emulator.checks.tiles import _COLUMNS, _Lived, _Lives, _Used, _used
 from emulator.checks.writers import Writers
 from emulator.device import Device
 from formats.regions import Region
@@ -80,6 +80,40 @@ def test_tiles_in_use_are_those_whose_first_and_last_words_lie_around():
         found = _Lives(lives)
         for pc in range(-1, 300):
             assert _used(found.near(pc), pc) == [one.tile for one in lives if one.first <= pc <= one.last]
+
+
+def test_a_region_lies_in_a_tile_in_use_where_one_of_all_holds_it():
+    chance = random.Random(6)
+    held = 0
+    for count in (0, 1, 40, 200):
+        lives = []
+        for number in range(count):
+            first, low, top = chance.randrange(60), chance.randrange(3 * _COLUMNS), chance.choice((0, 32, 64))
+            nbytes, lanes = chance.choice((1, 512, 2 * _COLUMNS)), chance.choice((32, 64))
+            tile = SimpleNamespace(space=chance.choice(("SBUF", "PSUM")), partition=top)
+            lives.append(_Lived(first, number, first + chance.randrange(40), tile, low, low + nbytes, top + lanes))
+        found = _Used(lives)
+        for _ in range(400):
+            pc, space = chance.randrange(-1, 100), chance.choice(("SBUF", "PSUM"))
+            within = chance.choice(lives) if lives and chance.random() < 0.8 else None
+            low = chance.randrange(5 * _COLUMNS) if within is None else within.low + chance.choice((0, 0, 1, 300))
+            region = Region(
+                space, 0, chance.choice((0, 16, 32, 64)), chance.choice((1, 32)), low, chance.choice((1, 200))
+            )
+            right = [
+                one
+                for one in lives
+                if one.first <= pc <= one.last
+                and one.tile.space == space
+                and one.low <= region.byte
+                and region.end <= one.high
+                and one.tile.partition <= region.first
+                and region.behind <= one.behind
+            ]
+            holder = found.holder(pc, region)
+            assert holder in right if right else holder is None
+            held += bool(right)
+    assert held > 100
 
 
 def test_numbers_told_apart_are_those_of_numpy():

@@ -14,7 +14,7 @@ import pytest
 
 from emulator import kind, workspace
 from emulator.access import plan_of
-from emulator.action import Action, WordPort, make_action
+from emulator.action import Action, WordPort, make_action, operands_of, regions_of_word
 from emulator.arch import arch_of
 from emulator.bound_words import BoundWords
 from emulator.core import Core
@@ -108,6 +108,17 @@ def compared(engine: Any, made: Template, word: Any, fill: np.ndarray) -> bool:
         if name != "effect":
             assert fields(getattr(bound, name)) == fields(getattr(full, name)), name
     assert (bound.read_regions, bound.write_regions) == (full.read_regions, full.write_regions)
+    asked = operands_of(engine, word, bound)
+    assert asked is operands_of(engine, word, bound)
+    assert {region for one in asked.values() for region in one.regions} == {*bound.read_regions, *bound.write_regions}
+    # An action that others share, whatever their addresses, keeps none.
+    shared = Action(None, 1, 1)
+    for other in (word, shifted(word, [64] * len(asked)), word):
+        try:
+            regions = {*sum(regions_of_word(engine, other), ())}
+        except NeuronError:
+            continue
+        assert {each for one in operands_of(engine, other, shared).values() for each in one.regions} == regions
     assert same(state_after(engine, full, fill), state_after(engine, bound, fill)), word.text
     return True
 
