@@ -10,10 +10,12 @@ from typing import Any
 from formats.engines import ENGINES
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.builder.areas import Access, Way, access_to
-from neurontools.builder.hazards import NOWHERE, Memory, Needs, Region
+from neurontools.builder.hazards import NOWHERE, Memory, Needs, Record, Region
 from neurontools.builder.sharing import Sharing
+from neurontools.builder.streams import GUARDED
 from neurontools.builder.tiles import Tiles
 from neurontools.builder.trace import Space, View
+from neurontools.builder.vector_clocks import VectorClocks
 
 __all__ = ["Accesses", "TileState", "Uses", "packed_use"]
 
@@ -61,7 +63,8 @@ class Uses:
 class Accesses:
     """Regions of all memories of a core; `tiles` has the state of every tile that lives now, by allocation id."""
 
-    def __init__(self, tiles: Tiles, written: frozenset[int]) -> None:
+    def __init__(self, tiles: Tiles, written: frozenset[int], clocks: VectorClocks) -> None:
+        self._clocks = clocks
         self._tiles, self._groups, self._written = tiles, tiles.groups, written
         self.sharing = Sharing(tiles.lives, tiles.places, tiles.groups)
         self.tiles: dict[int, TileState] = {}
@@ -70,7 +73,7 @@ class Accesses:
         self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
         self.next = firsts[self._coming[-1]] if firsts else _NEVER  # the operation that the next life begins with
         self.uses = Uses(len(tiles.lives))
-        self._sbuf, self._psum = Memory(), Memory()
+        self._sbuf, self._psum = Memory(clocks), Memory(clocks)
         self._tensors: dict[int, Region] = {}
         self._group_regions: dict[int, Region] = {}
         self._accesses: dict[tuple[Any, int, bool], Access] = {}
@@ -101,15 +104,16 @@ class Accesses:
             following = lives[coming[-1]].first if coming else _NEVER
         self.next = following
 
-    def access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
+    def access(self, view: View, write: bool, engine: int, actor: int, unit: int, needs: Needs) -> None:
         """Order an access with those before it: add to `needs` what it must wait for."""
         key = (view.dims, view.dtype.size, write)
         known = self._accesses.get(key)
         if known is None:
             known = self._accesses[key] = access_to(0, *key)
-        self.touch(view, known, actor, unit, needs, None)
+        self.touch(view, known, engine, actor, unit, needs, None)
 
-    def touch(self, view: View, access: Access, actor: int, unit: int, needs: Needs, way: Way | None) -> None:
+    def touch(self, view: View, access: Access, engine: int, actor: int, unit: int, needs: Needs,
+              way: Way | None) -> None:  # fmt: skip
         """Order an access of a transfer as `access` does, for a view whose way is known too."""
         allocation, _, partition, partitions, offset, _ = view
         _, shape, shift, reach, step, write = access
@@ -128,14 +132,42 @@ class Accesses:
             offset += byte
         low = offset + shift
         region.access(
-            [low, low + reach, first, first + partitions, shape, step, write, actor, unit, way, False, 0], needs
-        )
+            (unit, low, low + reach, first, first + partitions, shape, step, way),
+            write, actor, needs, self._clocks.known[engine], -1,
+        )  # fmt: skip
+
+    def arrive(self, view: View, actor: int, unit: int) -> None:
+        """Note what somebody outside this core writes into a tile: who follows waits for nothing that it covers."""
+        *_, row, region = self.tiles[view.allocation.id]
+        if view.allocation.id in self.sharing.tiles:
+            self.sharing.access(view, True)
+        self.uses.rows.append(row)
+        access = access_to(0, view.dims, view.dtype.size, True)
+        region.replace(self._record(view, access, unit), actor)
+
+    def written(self, view: View) -> list[tuple[int, int]]:
+        """Return each actor that wrote a tile with the last unit that did."""
+        return self.tiles[view.allocation.id][-1].written()
+
+    def is_written_since(self, view: View, access: Access, before: list[tuple[int, int]]) -> bool:
+        """Return whether anybody wrote bytes of a tile's view behind what `written` gave before."""
+        region = self.tiles[view.allocation.id][-1]
+        return region.written() != before and region.is_written_since(self._record(view, access, _NEVER), before)
+
+    def _record(self, view: View, access: Access, unit: int) -> Record:
+        """Return the record of an access to a tile."""
+        _, _, first, byte, _, _ = self.tiles[view.allocation.id]
+        _, shape, shift, reach, step, _ = access
+        low, first = byte + view.offset + shift, first + view.partition
+        return unit, low, low + reach, first, first + view.partitions, shape, step, None
 
     def operands(self, views: Sequence[View], accesses: Sequence[Access], actor: int, unit: int, needs: Needs,
                  addresses: list[int]) -> None:  # fmt: skip
         """Order accesses to operands on chip as `touch` does; note the engine address of each one's first element."""
         tiles, used = self.tiles, self.uses.rows.append
         shared = self.sharing.tiles
+        known = self._clocks.known[actor]
+        reader = -1 if actor in GUARDED else actor
         for number, shape, shift, reach, step, write in accesses:
             allocation, _, partition, partitions, offset, _ = views[number]
             address, stride, first, byte, row, region = tiles[allocation.id]
@@ -146,5 +178,6 @@ class Accesses:
             first += partition
             low = byte + offset + shift
             region.access(
-                [low, low + reach, first, first + partitions, shape, step, write, actor, unit, None, False, 0], needs
-            )
+                (unit, low, low + reach, first, first + partitions, shape, step, None),
+                write, actor, needs, known, actor if write else reader,
+            )  # fmt: skip

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 from formats.dtypes import Dtype
 from formats.isa import CoreBarrier, SendReceive
 from formats.named_tuple import NamedTuple
+from neurontools.builder.accesses import Accesses
 from neurontools.builder.chip import CORE_BARRIER, RECEIVED, SENT
 from neurontools.builder.dims import common, split
 from neurontools.builder.encode import limit_of, pad, refuse
@@ -18,7 +18,6 @@ from neurontools.builder.trace import BarrierOp, SendRecvOp, Source, Space, Trac
 
 __all__ = ["Barriers", "Peer"]
 
-Access = Callable[[View, bool, int, int, Needs], None]
 _EXCHANGE = limit_of(SendReceive.OPERANDS["src"])  # type: ignore[arg-type]
 _POOL = "Pool"
 
@@ -31,12 +30,12 @@ class Peer(NamedTuple):
 
 
 class Barriers:
-    """Emit the barriers and exchanges of one core; `access` orders what they touch with everything else."""
+    """Emit the barriers and exchanges of one core; `accesses` orders what they touch with everything else."""
 
     def __init__(
-        self, trace: Trace, streams: Streams, peer: Peer, tiles: Tiles, written: frozenset[int], access: Access
+        self, trace: Trace, streams: Streams, peer: Peer, tiles: Tiles, written: frozenset[int], accesses: Accesses
     ) -> None:
-        self._streams, self._peer, self._tiles, self._access = streams, peer, tiles, access
+        self._streams, self._peer, self._tiles, self._accesses = streams, peer, tiles, accesses
         self._trace, self._written = trace, written
         self._exchanges = self._barriers = 0
         self._sent = self._received = -1
@@ -58,7 +57,7 @@ class Barriers:
         needs = Needs()
         # a barrier "writes" all that both cores see: what comes before or behind it stays there
         for view in self._shared if op.data is None else (*self._shared, op.data):
-            self._access(view, True, actor, unit, needs)
+            self._accesses.access(view, True, actor, actor, unit, needs)
         self._meet(op.engine, op.source, name, needs)
 
     def _meet(self, engine: str, source: Source, name: str, needs: Needs) -> None:
@@ -89,7 +88,7 @@ class Barriers:
             )
         pool = ENGINE[_POOL]
         needs = Needs()
-        self._access(op.dst, True, pool, streams.clocks.count(pool), needs)
+        self._accesses.access(op.dst, True, pool, pool, streams.clocks.count(pool), needs)
         self._meet(_POOL, op.source, f"{name}-meet", needs)
         there = self._peer.tiles.place(landing.allocation)
         shared = common([op.src.dims, landing.dims])
@@ -106,9 +105,9 @@ class Barriers:
             peer_pattern=pad(there.of(landing), pieces[0].dims[1], _EXCHANGE.dims, 1),
         )
         needs = Needs()
-        self._access(op.src, False, self._sent, streams.clocks.count(self._sent), needs)
+        self._accesses.access(op.src, False, pool, self._sent, streams.clocks.count(self._sent), needs)
         streams.add(streams.of[_POOL], word.raw, (name, *op.source), needs, self._sent)
         streams.clocks.unit(pool, self._sent)
         # What arrives is known by its semaphore alone.
-        self._access(op.dst, True, self._received, streams.clocks.count(self._received), Needs())
+        self._accesses.arrive(op.dst, self._received, streams.clocks.count(self._received))
         streams.clocks.arrival(self._received)

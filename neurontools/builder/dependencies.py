@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from formats.isa import EngineState, ReduceCommand
 from formats.regions import Shape, shape_of
-from neurontools.builder.hazards import Needs, Region, record_of
+from neurontools.builder.conflicts import Conflicts, record_of
 from neurontools.builder.indirect import whole
 from neurontools.builder.trace import (
     ComputeOp,
@@ -63,12 +63,12 @@ def predecessors(trace: Trace) -> list[tuple[int, ...]]:
     lie; so do operations with hidden state on one engine, and what `Trace.after` says. What `stands` passes nothing:
     the caller keeps to the stretches between such operations.
     """
-    regions: dict[object, Region] = {}
+    regions: dict[object, Conflicts] = {}
     shapes: dict[_Key, Shape] = {}
     state: dict[str, int] = {}
     found = []
     for number, op in enumerate(trace.ops):
-        needs = Needs()
+        before: set[int] = set()
         for view, write in accesses_of(op):
             allocation = view.allocation
             key = view.dims, view.dtype.size
@@ -83,11 +83,9 @@ def predecessors(trace: Trace) -> list[tuple[int, ...]]:
                 first, partitions = partition + view.partition, view.partitions
             region = regions.get(owner)
             if region is None:
-                region = regions[owner] = Region()
-            # Each operation is an actor of its own: none is implied by another that merely came later.
-            record = record_of(first, first + partitions, byte + view.offset, shape, write, number, number)
-            region.access(record, needs)
-        before = {*needs.data, *needs.order, *trace.after.get(number, ())}
+                region = regions[owner] = Conflicts()
+            region.access(record_of(first, first + partitions, byte + view.offset, shape, write, number), before)
+        before.update(trace.after.get(number, ()))
         engine = hidden_state(op)
         if engine is not None:
             if engine in state:

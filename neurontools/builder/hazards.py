@@ -4,41 +4,35 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import count, product
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
-from formats.named_tuple import NamedTuple
 from formats.regions import Shape
-from neurontools.builder.areas import Way, lie_apart, repeated, step_of
+from neurontools.builder.areas import Way, lie_apart
+from neurontools.builder.cells import Grid, grid_of, repeated_in
+from neurontools.builder.vector_clocks import VectorClocks
 
-__all__ = ["NOWHERE", "Memory", "Needs", "Record", "Region", "record_of"]
+__all__ = ["NOWHERE", "Memory", "Needs", "Record", "Region"]
 
-Record = list[Any]
-"""An access: what it touches, low, high, first and last of `builder.areas.Area`, its shape and the step of that.
+Record = tuple[int, int, int, int, int, Shape, int, Way | None]
+"""An access: its unit; low, high, first and last of `builder.areas.Area`; its shape and the step of that.
 
-Then whether it writes, by which actor, as which unit of that, how a transfer walks its bytes and is cut into
-descriptors, None for words and for transfers of which that is not known; whether a later one stands for it, and the
-last look that found it.
-
-One is made for every operand of every operation and asked of hundreds of neighbours: a list is made in a third of the
-time of an object and taken apart at once.
+Then how a transfer walks its bytes and is cut into descriptors, None for words and for transfers of which that is not
+known. A plain tuple: one is made for every operand of every operation, and taken apart at once.
 """
-_LOW, _HIGH, _SHAPE, _DEAD, _STAMP = 0, 1, 4, 10, 11
-
-
-def record_of(first: int, last: int, start: int, shape: Shape, write: bool, actor: int, unit: int,
-              way: Way | None = None) -> Record:  # fmt: skip
-    """Return an access to partitions `first` to `last` - 1, from the byte of the first element on."""
-    low = start + shape.shift
-    return [low, low + shape.reach, first, last, shape, step_of(shape), write, actor, unit, way, False, 0]
-
+_UNIT: Final = 0
+_LOW: Final = 1
+_HIGH: Final = 2
+_FIRST: Final = 3
+_LAST: Final = 4
+_STEP: Final = 6
+_unit = itemgetter(_UNIT)
 
 NOWHERE = 1 << 62, -1  # bounds of a region in which nothing was accessed yet
-_FEW = 8  # records that are taken apart without a look at their bytes first
-_FLAT = 100  # records that one list holds before they are filed in cells
-
-_stamps = count(1)  # one per look into cells
+_FLAT = 100  # records that are gone through before they are filed in cells
+_LARGEST = 32  # writes of which it is looked for what they stand for
+_TURNS = 8  # claims for which it is asked once what all know
+_MANY = 256  # inherited records among which it is looked for those that others stand for
 
 
 class Needs:
@@ -59,59 +53,60 @@ class Needs:
         return self
 
 
-class _Grid(NamedTuple):
-    """Where records of one kind of shape are filed: by their bytes, and by their place inside a step they repeat in.
+_Grids = dict[Grid, dict[tuple[int, int], list[Record]]]
+Track = list[Any]
+"""What one actor wrote, or read, of a region: the actor, whether it wrote, its last unit there, and the records.
 
-    A cell spans more than a record's reach, and more than the part that repeats, so each record lies in at most four.
-    `step` is 0 for shapes that are filed by bytes alone.
-    """
-
-    step: int
-    byte_shift: int
-    place_shift: int
-
-    def cells(self, low: int, high: int, inside: int) -> Iterator[tuple[int, int]]:
-        """Return the cells of bytes `low` to `high` - 1 of which `inside` bytes from `low` on repeat in each step."""
-        buckets = range(low >> self.byte_shift, (high - 1 >> self.byte_shift) + 1)
-        return product(buckets, self._places(low, inside))
-
-    def most(self, low: int, high: int, inside: int) -> int:
-        """Return an upper bound of the number of those cells."""
-        places = min(inside, self.step) >> self.place_shift
-        return ((high - 1 >> self.byte_shift) - (low >> self.byte_shift) + 1) * (places + 2)
-
-    def _places(self, low: int, inside: int) -> Iterable[int]:
-        step, shift = self.step, self.place_shift
-        if not step:
-            return (0,)
-        if inside >= step:
-            return range((step - 1 >> shift) + 1)
-        place = low % step
-        behind = place + inside
-        if behind <= step:
-            return range(place >> shift, (behind - 1 >> shift) + 1)
-        return {*range(place >> shift, (step - 1 >> shift) + 1), *range((behind - step - 1 >> shift) + 1)}
+Records are in the order of their units. When they are many they are in cells instead: `_Grids`, else None.
+"""
+_ACTOR, _WRITE, _NEWEST, _RECORDS, _GRIDS = range(5)
 
 
-_Cells = dict[tuple[int, int], list[Record]]
+def _append(records: list[Record], record: Record) -> None:
+    """Append a record of the same actor; it stands for the last one where that was of the same bytes."""
+    _, low, _, first, last, shape, _, way = record
+    _, its_low, _, its_first, its_last, its_shape, _, its_way = records[-1]
+    if its_low == low and its_shape is shape and its_first == first and its_last == last and its_way == way:
+        records[-1] = record
+    else:
+        records.append(record)
 
 
-@lru_cache(maxsize=1 << 12)
-def _grid_of(shape: Shape) -> _Grid:
-    """Return the grid of a shape; patterns that repeat in the step of their innermost jump are told apart inside it."""
-    step = shape.steps[-1][0] if shape.steps else 0
-    inside = repeated(shape, step) if step else 0
-    # a power of two above the part that repeats
-    shift = inside.bit_length()
-    # one cell would hold the whole step: places tell nothing apart
-    if step - 1 >> shift <= 0:
-        return _Grid(0, shape.reach.bit_length(), 0)
-    return _Grid(step, shape.reach.bit_length(), shift)
+def _file(grids: _Grids, record: Record) -> None:
+    """Put a record into all cells that it may touch."""
+    _, low, high, _, _, shape, _, _ = record
+    grid = grid_of(shape)
+    cells = grids.get(grid)
+    if cells is None:
+        cells = grids[grid] = {}
+    for key in grid.cells(low, high, repeated_in(shape, grid.step)):
+        cell = cells.get(key)
+        if cell is None:
+            cells[key] = [record]
+        else:
+            _append(cell, record)
 
 
-@lru_cache(maxsize=1 << 14)
-def _repeated(shape: Shape, step: int) -> int:
-    return repeated(shape, step) if step else 0
+def _near(grids: _Grids, low: int, high: int, shape: Shape) -> Iterator[list[Record]]:
+    """Yield the records of every cell that the bytes touch."""
+    for grid, cells in grids.items():
+        inside = repeated_in(shape, grid.step)
+        if grid.most(low, high, inside) >= len(cells):
+            yield from cells.values()
+            continue
+        for key in grid.cells(low, high, inside):
+            cell = cells.get(key)
+            if cell is not None:
+                yield cell
+
+
+def _all(track: Track) -> list[Record]:
+    """Return the records of a track, each once, in the order of their units."""
+    _, _, _, records, grids = track
+    if grids is None:
+        return list(records)
+    found = {id(record): record for cells in grids.values() for cell in cells.values() for record in cell}
+    return sorted(found.values(), key=_unit)
 
 
 class Region:
@@ -120,166 +115,200 @@ class Region:
     Nothing is accessed outside bytes `low` to `high` - 1 of it, though those it inherits may reach farther. One that is
     made with `NOWHERE` inherits nothing, and spans what was accessed so far: tensors are often written from one end to
     the other, and who touches bytes behind all others need not look at any of them.
+
+    An actor completes its units in order, so of its accesses to common bytes the last one counts; and whoever asks
+    knows of most, by what it waited for, that they are complete. So the records of an actor are looked at from the last
+    one back, up to the first that shares a byte or is known to be complete.
     """
 
-    __slots__ = ("grids", "high", "low", "records")
+    __slots__ = ("high", "low", "tracks")
 
     def __init__(self, low: int = -1, high: int = 1 << 62) -> None:
         self.low, self.high = low, high
-        self.records: list[Record] = []
-        self.grids: dict[_Grid, _Cells] | None = None
+        self.tracks: list[Track] = []
 
-    def access(self, record: Record, needs: Needs) -> None:
-        """Add to `needs` what the access must wait for, and keep it for those to come."""
+    def access(self, record: Record, write: bool, actor: int, needs: Needs, known: Sequence[int], itself: int) -> None:
+        """Add to `needs` what an access must wait for, and keep it for those to come.
+
+        `known` has the last unit of each actor that whoever asks knows to be complete; the accesses of the actor
+        `itself` are in order anyway.
+        """
         # The innermost loop of the builder: everything it asks for is in locals, and the cheap questions come first.
-        low, high, first, last, shape, step, write, actor, unit, way, _, _ = record
+        unit, low, high, first, last, shape, _, way = record
         if low < self.low or high > self.high:
             apart = low >= self.high or high <= self.low
             self.low, self.high = min(low, self.low), max(high, self.high)
             if apart:
-                self.adopt((record,))
+                self.add(record, write, actor)
                 return
-        numbered: Iterable[tuple[int, Record]]
-        if self.grids is not None:
-            numbered = enumerate(self._near(low, high, shape))
-        else:
-            found = self.records
-            if not found:
-                found.append(record)
-                return
-            numbered = enumerate(found)
-            if len(found) > _FEW:
-                numbered = [(number, one) for number, one in numbered if one[0] < high and low < one[1]]
-        into = needs.order if write else needs.data
-        gone: list[int] | None = None
-        for number, other in numbered:
-            its_low, its_high, its_first, its_last, its_shape, its_step, its_write, its, its_unit, its_way, dead, _ = (
-                other
-            )
-            if (
-                its_low >= high
-                or low >= its_high
-                or its_first >= last
-                or first >= its_last
-                or not (write or its_write or its == actor)
-            ):
+        mine: Track | None = None
+        tracks = self.tracks
+        for track in tracks:
+            its, its_write, newest, records, grids = track
+            if its == actor and its_write is write:
+                mine = track
+            if newest <= known[its] or its == itself or not (write or its_write):
                 continue
-            if dead:
-                if gone is None:
-                    gone = [number]
-                else:
-                    gone.append(number)
-                continue
-            if its_shape is shape and its_low == low and its_first == first and its_last == last:
-                whole = strictly = True  # as many: what is read is what was written
-            elif not step and not its_step:
-                if its_write and not write:  # as most: who reads what was written stands for nothing
-                    if its_unit > into.get(its, -1) and (its != actor or its_unit != unit):
-                        into[its] = its_unit
-                    continue
-                covers = first <= its_first and last >= its_last
-                strictly = covers and low <= its_low and high >= its_high
-                # Nobody accesses what lies outside the region, so that it counts as covered.
-                whole = strictly or (
-                    covers and (low <= its_low or low <= self.low) and (high >= its_high or high >= self.high)
-                )
+            floor = known[its]
+            into = needs.order if write else needs.data
+            if its in into and into[its] > floor:
+                floor = into[its]
+            if grids is None:
+                found = _last(records, record, floor, write, its == actor)
+                if found > floor:
+                    into[its] = found
+                if len(records) > _FLAT and records[-_FLAT][0] > max(floor, found):
+                    track[_GRIDS] = grids = {}
+                    for one in records:
+                        _file(grids, one)
+                    records.clear()
             else:
-                strictly = low <= its_low and high >= its_high and first <= its_first and last >= its_last
-                if step > 0 and step == its_step:
-                    # Columns of one row-major tensor: apart where their places in the row are.
-                    distance = (its_low - low) % step
-                    if distance >= shape.run and step - distance >= its_shape.run:
-                        continue
-                if step:
-                    strictly = strictly and low == its_low and high == its_high and shape == its_shape
-                whole = strictly
-                # The cheap answers first: what is covered overlaps, and a read waits for no other.
-                if not whole and (not (write or its_write) or lie_apart(shape, its_shape, its_low - low)):
-                    continue
-            if its != actor:
-                if (its_write or write) and (its not in into or into[its] < its_unit):
-                    into[its] = its_unit
-            # Two transfers of one queue that bring each byte through the same ring stay in order: rings of different
-            # DMA engines do not wait for one another. Source: hardware.md 4.1.
-            elif (
-                (its_write or write)
-                and its_unit != unit
-                and not (write and way is not None and way == its_way and low == its_low and first == its_first)
-                and (its not in into or into[its] < its_unit)
-            ):
-                into[its] = its_unit
-            # What this access covers has nothing more to say: whoever follows has to wait for this one anyway. Reads of
-            # one queue that are cut differently are on different DMA engines: a later write may be in order with one.
-            if whole and (write or (not its_write and (its != actor or way == its_way))):
-                other[_DEAD] = strictly
-                if gone is None:
-                    gone = [number]
-                else:
-                    gone.append(number)
-        if self.grids is not None:
-            self._file(record, self.grids)
+                for cell in _near(grids, low, high, shape):
+                    found = _last(cell, record, floor, write, its == actor)
+                    if found > floor:
+                        into[its] = floor = found
+        if mine is None:
+            tracks.append([actor, write, unit, [record], None])
             return
-        found = self.records
-        if gone is not None:
-            for number in reversed(gone):
-                del found[number]
-        found.append(record)
-        if len(found) > _FLAT:
-            self.adopt(())
+        mine[_NEWEST] = unit
+        if mine[_GRIDS] is not None:
+            _file(mine[_GRIDS], record)
+            return
+        # what `_append` does, without its call
+        records = mine[_RECORDS]
+        _, its_low, _, its_first, its_last, its_shape, _, its_way = records[-1]
+        if its_low == low and its_shape is shape and its_first == first and its_last == last and its_way == way:
+            records[-1] = record
+        else:
+            records.append(record)
 
-    def within(self, low: int, high: int) -> list[Record]:
-        """Return the accesses that touch bytes `low` to `high` - 1."""
-        found = self.records if self.grids is None else self._near(low, high, Shape(0, high - low, high - low, ()))
-        return [one for one in found if not one[_DEAD] and one[_LOW] < high and one[_HIGH] > low]
-
-    def adopt(self, records: Sequence[Record]) -> None:
-        """Take over accesses to the same bytes, from regions that had them before."""
-        if self.grids is None:
-            self.records += records
-            if len(self.records) <= _FLAT:
+    def add(self, record: Record, write: bool, actor: int) -> None:
+        """Keep an access for those to come, which waits for nothing."""
+        for track in self.tracks:
+            if track[_ACTOR] == actor and track[_WRITE] is write:
+                track[_NEWEST] = record[_UNIT]
+                if track[_GRIDS] is None:
+                    _append(track[_RECORDS], record)
+                else:
+                    _file(track[_GRIDS], record)
                 return
-            self.grids = {}
-            records, self.records = self.records, []
-        for record in records:
-            self._file(record, self.grids)
+        self.tracks.append([actor, write, record[_UNIT], [record], None])
 
-    def _file(self, record: Record, grids: dict[_Grid, _Cells]) -> None:
-        record[_STAMP] = 0
-        low, shape = record[_LOW], record[_SHAPE]
-        grid = _grid_of(shape)
-        cells = grids.get(grid)
-        if cells is None:
-            cells = grids[grid] = {}
-        for key in grid.cells(low, record[_HIGH], _repeated(shape, grid.step)):
-            cell = cells.get(key)
-            if cell is None:
-                cells[key] = [record]
-            else:
-                cell.append(record)
+    def written(self) -> list[tuple[int, int]]:
+        """Return each actor that wrote here with the last unit that did."""
+        return [(track[_ACTOR], track[_NEWEST]) for track in self.tracks if track[_WRITE]]
 
-    def _near(self, low: int, high: int, shape: Shape) -> list[Record]:
-        """Return the records of every cell that the bytes touch, each once."""
-        stamp = next(_stamps)
-        found: list[Record] = []
-        for grid, cells in (self.grids or {}).items():
-            inside = _repeated(shape, grid.step)
-            few = grid.most(low, high, inside) < len(cells)
-            for key in grid.cells(low, high, inside) if few else list(cells):
-                cell = cells.get(key)
-                if cell is None:
-                    continue
-                dead = False
-                for record in cell:
-                    if record[_DEAD]:
-                        dead = True
-                    elif record[_STAMP] != stamp:
-                        record[_STAMP] = stamp
-                        found.append(record)
-                if dead:
-                    cell[:] = [record for record in cell if not record[_DEAD]]
-                    if not cell:
-                        del cells[key]
+    def is_written_since(self, record: Record, before: Iterable[tuple[int, int]]) -> bool:
+        """Return whether anybody wrote bytes of an access behind what `written` gave before."""
+        _, low, high, _, _, shape, _, _ = record
+        floors = dict(before)
+        for actor, write, _, records, grids in self.tracks:
+            if write:
+                floor = floors.get(actor, -1)
+                for each in (records,) if grids is None else _near(grids, low, high, shape):
+                    if _last(each, record, floor, False, False) >= 0:
+                        return True
+        return False
+
+    def replace(self, record: Record, actor: int) -> None:
+        """Keep a write that stands for all that it covers, though it has waited for none of it."""
+        _, low, high, first, last, _, step, _ = record
+        tracks, self.tracks = self.tracks, []
+        for track in tracks:
+            for one in _all(track):
+                outside = (  # nobody accesses what lies outside the region, so that it counts as covered
+                    not step and not one[_STEP] and first <= one[_FIRST] and last >= one[_LAST]
+                    and (low <= one[_LOW] or low <= self.low) and (high >= one[_HIGH] or high >= self.high)
+                )  # fmt: skip
+                if not outside and not _covers(record, one):
+                    self.add(one, track[_WRITE], track[_ACTOR])
+        self.add(record, True, actor)
+
+    def within(self, low: int, high: int, floors: Sequence[int]) -> list[Track]:
+        """Return the accesses that touch bytes `low` to `high` - 1, but for the units up to the floor of each actor."""
+        found: list[Track] = []
+        for track in self.tracks:
+            actor, write, newest, records, grids = track
+            floor = floors[actor]
+            if newest > floor:
+                kept = [
+                    one
+                    for one in (records if grids is None else _all(track))
+                    if one[_UNIT] > floor and one[_LOW] < high and one[_HIGH] > low
+                ]
+                if kept:
+                    found.append([actor, write, kept[-1][_UNIT], kept, None])
         return found
+
+    def adopt(self, inherited: list[Track]) -> None:
+        """Take over accesses to the same bytes, from regions that had them before."""
+        for track in inherited:
+            for mine in self.tracks:
+                if mine[_ACTOR] == track[_ACTOR] and mine[_WRITE] is track[_WRITE]:
+                    # two regions may have inherited the same one
+                    both = {id(one): one for one in (*_all(mine), *track[_RECORDS])}
+                    records = sorted(both.values(), key=_unit)
+                    mine[_NEWEST:] = records[-1][_UNIT], records, None
+                    break
+            else:
+                self.tracks.append(track)
+
+
+def _last(records: list[Record], record: Record, floor: int, write: bool, own: bool) -> int:
+    """Return the last unit behind `floor` whose access shares a byte with another one, -1 for none.
+
+    `own` says that both are of one actor.
+    """
+    unit, low, high, first, last, shape, step, way = record
+    for its_unit, its_low, its_high, its_first, its_last, its_shape, its_step, its_way in reversed(records):
+        if its_unit <= floor:
+            return -1
+        if its_low >= high or low >= its_high or its_first >= last or first >= its_last:
+            continue
+        if (step or its_step) and (its_low != low or its_shape is not shape):
+            if step > 0 and step == its_step:
+                # Columns of one row-major tensor: apart where their places in the row are.
+                distance = (its_low - low) % step
+                if distance >= shape.run and step - distance >= its_shape.run:
+                    continue
+            elif lie_apart(shape, its_shape, its_low - low):
+                continue
+        # Two transfers of one queue that bring each byte through the same ring stay in order: rings of different
+        # DMA engines do not wait for one another. Source: hardware.md 4.1.
+        if own and (
+            its_unit == unit or (write and way == its_way is not None and low == its_low and first == its_first)
+        ):
+            continue
+        return its_unit
+    return -1
+
+
+def _covers(record: Record, other: Record) -> bool:
+    """Return whether every byte of `other` is certainly one of an access."""
+    _, low, high, first, last, shape, step, _ = record
+    _, its_low, its_high, its_first, its_last, its_shape, _, _ = other
+    if low > its_low or high < its_high or first > its_first or last < its_last:
+        return False
+    return not step or (low == its_low and high == its_high and shape == its_shape)
+
+
+def _essential(tracks: list[Track], clocks: VectorClocks) -> list[Track]:
+    """Return the accesses but those that the largest writes stand for: whoever waits for these knows of those."""
+    writes = [(_size(one), one, track[_ACTOR]) for track in tracks if track[_WRITE] for one in track[_RECORDS]]
+    writes.sort(key=itemgetter(0), reverse=True)
+    for _, write, actor in writes[:_LARGEST]:
+        known = clocks.known_by(actor, write[_UNIT])
+        for track in tracks:
+            unit = known[track[_ACTOR]]
+            track[_RECORDS] = [
+                one for one in track[_RECORDS] if one[_UNIT] > unit or one is write or not _covers(write, one)
+            ]
+    return [[actor, wrote, records[-1][_UNIT], records, None] for actor, wrote, _, records, _ in tracks if records]
+
+
+def _size(record: Record) -> int:
+    _, low, high, first, last, _, _, _ = record
+    return (high - low) * (last - first)
 
 
 class Memory:
@@ -288,7 +317,11 @@ class Memory:
     A tile that takes over bytes inherits the accesses of their former owners, so that reuse of an address is ordered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clocks: VectorClocks) -> None:
+        self._clocks = clocks
+        self._floors: list[int] = []  # what every engine knew of each actor some claims ago: it knows no less now
+        self._many = _MANY
+        self._turn = 0  # claims until they are asked again
         self._starts: list[int] = []
         self._pieces: dict[int, tuple[int, Region]] = {}  # by first byte: the one behind the last, and whose they are
         self._end = 0  # the byte behind all that have an owner
@@ -299,7 +332,7 @@ class Memory:
         if piece is not None and piece[0] == high:
             region = piece[1]
             # All of one owner's bytes, as tiles of one size take them over: its accesses are what the new one inherits.
-            if region.low == low and region.high == high and region.grids is None:
+            if region.low == low and region.high == high:
                 return region
         region = Region(low, high)
         self.give(low, high, region)
@@ -319,12 +352,15 @@ class Memory:
             begin -= 1
         end = bisect_left(starts, high)
         replaced = [(start, *pieces.pop(start)) for start in starts[begin:end]]
-        inherited: list[Record] = []
+        if not self._turn or len(self._floors) < len(self._clocks.known[0]):
+            self._floors, self._turn = self._clocks.common(), _TURNS
+        self._turn -= 1
+        inherited: list[Track] = []
         owners: list[Region] = []
         for _, _, owner in replaced:
             if owner is not region and owner not in owners:
                 owners.append(owner)
-                inherited += owner.within(low, high)
+                inherited += owner.within(low, high, self._floors)
         kept = [low]
         pieces[low] = high, region
         if replaced:
@@ -338,4 +374,10 @@ class Memory:
                 kept.append(high)
         starts[begin:end] = kept
         if inherited:
+            count = 0
+            for track in inherited:
+                count += len(track[_RECORDS])
+            if count > self._many:
+                inherited = _essential(inherited, self._clocks)
+                self._many = max(_MANY, 2 * sum(len(track[_RECORDS]) for track in inherited))
             region.adopt(inherited)

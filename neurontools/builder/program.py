@@ -80,7 +80,7 @@ class Program:
         self.trace, self.chip, self.writer, self.variables, self.tiles = trace, chip, writer, variables, tiles
         self.places = tiles.places
         self.streams = Streams(chip)
-        self.accesses = Accesses(tiles, facts.written)
+        self.accesses = Accesses(tiles, facts.written, self.streams.clocks)
         self.activation: ActivationPlan = plan_activation(facts.functions, facts.loops)
         self.transfers = self.transfer_bytes = 0
         self._transfers = TransferEncoder(bool(chip.direct))
@@ -96,7 +96,7 @@ class Program:
         self._number = self._touched = 0  # the operation at hand, and how many tiles were touched before it
         self._through: dict[int, int] = {}  # actors of the streams of collectives
         self._scalar_idle = bool(chip.direct) and "Activation" not in facts.engines
-        barriers = Barriers(trace, self.streams, peer, tiles, facts.written, self.accesses.access)
+        barriers = Barriers(trace, self.streams, peer, tiles, facts.written, self.accesses)
         # Those that append to one stream only return it; the others return None.
         self._emitters: dict[type[Any], Callable[[Any, str], Stream | None]] = {
             ComputeOp: self._compute,
@@ -245,14 +245,22 @@ class Program:
         # apart, so that LDWEIGHTS can run while the product still waits for its moving operand or its place in PSUM
         weight_needs, needs = self._weight_needs.clear(), self._needs.clear()
         views, addresses = (op.stationary, op.moving, op.dst), [0, 0, 0]
-        operands(views, passes.weights, actor, unit, weight_needs, addresses)
-        operands(views, passes.rest, actor, unit, needs, addresses)
         # The array keeps its weights: the same tile, unchanged since, is not loaded again.
         single = passes.per_piece == 1
-        # equal needs mean that nothing has written the tile since it was loaded
-        loaded = (op.stationary, passes.pairs[0][0], sorted(weight_needs.data.items())) if single else None
-        again = single and self._loaded == loaded
-        self._loaded = loaded
+        loaded = self._loaded
+        again = (
+            single
+            and loaded is not None
+            and loaded[0] == op.stationary
+            and loaded[1] == passes.pairs[0][0]
+            and not self.accesses.is_written_since(op.stationary, passes.weights[0], loaded[2])
+        )
+        if not single:
+            self._loaded = None
+        elif not again:
+            self._loaded = op.stationary, passes.pairs[0][0], self.accesses.written(op.stationary)
+        operands(views, passes.weights, actor, unit, weight_needs, addresses)
+        operands(views, passes.rest, actor, unit, needs, addresses)
         origin = (name, *op.source)
         words = []
         for number, (weights, matmul) in enumerate(passes.pairs):
@@ -312,8 +320,8 @@ class Program:
         unit = use.transfers + count - 1
         needs = self._needs.clear()
         touch = self.accesses.touch
-        touch(source, how.src, actor, unit, needs, how.src_way)
-        touch(target, how.dst, actor, unit, needs, how.dst_way)
+        touch(source, how.src, stream.actor, actor, unit, needs, how.src_way)
+        touch(target, how.dst, stream.actor, actor, unit, needs, how.dst_way)
         origin = (name, *op.source)
         if how.direct is None:
             word = _trigger(facts.name, use.blocks)
@@ -348,9 +356,9 @@ class Program:
         actor = stream.actor
         unit, last = self.streams.clocks.count(actor), use.transfers + len(words) - 1
         needs = Needs()
-        self.accesses.access(op.index, False, actor, unit, needs)
-        self.accesses.access(op.src if op.scatter else whole(op.src), False, use.actor, last, needs)
-        self.accesses.access(whole(op.dst) if op.scatter else op.dst, True, use.actor, last, needs)
+        self.accesses.access(op.index, False, actor, actor, unit, needs)
+        self.accesses.access(op.src if op.scatter else whole(op.src), False, actor, use.actor, last, needs)
+        self.accesses.access(whole(op.dst) if op.scatter else op.dst, True, actor, use.actor, last, needs)
         for number, word in enumerate(words):
             word[_INDIRECT_SEMAPHORE] = use.ring(use.transfers)
             wanted = needs if number == 0 else None
@@ -371,10 +379,10 @@ class Program:
         word = _trigger(facts.name, use.blocks)
         self._block(use, block, name)
         needs = Needs()
-        for view in op.srcs:
-            self.accesses.access(view, False, use.actor, use.transfers, needs)
-        self.accesses.access(op.dst, True, use.actor, use.transfers, needs)
         stream = self.streams.of[facts.engine]
+        for view in op.srcs:
+            self.accesses.access(view, False, stream.actor, use.actor, use.transfers, needs)
+        self.accesses.access(op.dst, True, stream.actor, use.actor, use.transfers, needs)
         self.streams.add(stream, word, (name, *op.source), needs, use.actor)
         self.streams.clocks.unit(stream.actor, use.actor)
         use.transfers += 1
@@ -391,12 +399,12 @@ class Program:
         counts = None if op.counts is None else self.variables.side(op.counts, self.places)
         word = collective_word(op, sides[0], sides[1], sides[2], counts, semaphore)
         needs, unit = Needs(), self.streams.clocks.count(actor)
-        self.accesses.access(op.src, False, actor, unit, needs)
-        self.accesses.access(op.dst, True, actor, unit, needs)
+        stream = self.streams.of[op.engine]
+        self.accesses.access(op.src, False, stream.actor, actor, unit, needs)
+        self.accesses.access(op.dst, True, stream.actor, actor, unit, needs)
         if op.counts is not None:
             # the table is read, and received counts are written back into it
-            self.accesses.access(op.counts, True, actor, unit, needs)
-        stream = self.streams.of[op.engine]
+            self.accesses.access(op.counts, True, stream.actor, actor, unit, needs)
         self.streams.add(stream, word, (name, *op.source), needs, actor)
         self.streams.clocks.unit(stream.actor, actor)
         self.transfers += 1

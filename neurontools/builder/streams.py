@@ -13,7 +13,7 @@ from neurontools.builder.chip import PROGRESS, Chip, QueueFacts
 from neurontools.builder.hazards import Needs
 from neurontools.builder.vector_clocks import VectorClocks
 
-__all__ = ["ENGINE", "Origin", "QueueUse", "Stream", "Streams"]
+__all__ = ["ENGINE", "GUARDED", "Origin", "QueueUse", "Stream", "Streams"]
 
 ENGINE: dict[str, int] = {name: index for index, name in enumerate(ENGINES)}
 
@@ -22,7 +22,7 @@ Origin = tuple[str, str, int]
 
 # Engines whose read of their own result real files order by a wait on their own semaphore; the others leave it to
 # program order, since words complete in order. Source: isa.md 11 (hazards).
-_GUARDED = frozenset({ENGINE["DVE"]})
+GUARDED = frozenset({ENGINE["DVE"]})
 
 # a NOP carries one condition, EVENT_SEMAPHORE two (isa.md 2)
 _EVENT, _NOP = EventSemaphore().raw, Nop().raw
@@ -149,7 +149,7 @@ class Streams:
         # The last unit of each actor that the word has to wait for and its engine does not know.
         own = stream.actor
         known = self.clocks.known[own]
-        ignored = own if queue < 0 and own not in _GUARDED else -1
+        ignored = own if queue < 0 and own not in GUARDED else -1
         wanted = {}
         if data:
             for actor, unit in data.items():

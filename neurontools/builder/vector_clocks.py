@@ -41,6 +41,17 @@ class VectorClocks:
         """Return the number of units that each actor has so far."""
         return [len(units) for units in self._units]
 
+    def common(self) -> list[int]:
+        """Return the last unit of each actor that every engine knows to be complete."""
+        return list(map(min, *self.known))
+
+    def known_by(self, actor: int, unit: int) -> list[int]:
+        """Return the last unit of each actor that is complete when a unit is."""
+        clock = self._units[actor][unit]
+        known = [*clock, *[-1] * (len(self._units) - len(clock))]
+        known[actor] = unit
+        return known
+
     def essential(self, wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return the (actor, unit) pairs to wait for, so that all wanted ones are known; implied ones are left out.
 

@@ -1,4 +1,4 @@
-"""Regions: what an access must wait for, against a scan of all earlier accesses and against the bytes themselves."""
+"""Regions: what an access must wait for, against a look at all accesses before it and against the bytes themselves."""
 
 from __future__ import annotations
 
@@ -9,161 +9,200 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formats.engines import ENGINES
 from formats.regions import shape_of
 from neurontools.builder import hazards
-from neurontools.builder.areas import Area, overlap
-from neurontools.builder.hazards import NOWHERE, Memory, Needs, Region, record_of
+from neurontools.builder.areas import Area, Way, overlap, step_of
+from neurontools.builder.hazards import NOWHERE, Memory, Needs, Record, Region
+from neurontools.builder.vector_clocks import VectorClocks
+from tests.builder.patterns import Pattern, area_of, bytes_of, patterns
+from tests.counting import counted
 
-ACTORS = 3
-Pattern = tuple[int, int, int, int, tuple[tuple[int, int], ...]]
-Access = tuple[Pattern, int, bool, bool]  # pattern, actor, write, whether it belongs to the unit before
-
-# Tiles of one row-major tensor, as kernels walk them: where the grid files by the place inside a row.
-ROW = 256
-tiles = st.builds(
-    lambda row, rows, column, columns: (0, 1, row * ROW + column * 16, 1, ((ROW, rows), (1, columns * 16))),
-    st.integers(0, 7), st.integers(1, 4), st.integers(0, 15), st.integers(1, 4),
-)  # fmt: skip
-# Anything else: partitions, interleaved elements, steps of both signs, several jumps.
-others = st.tuples(
-    st.integers(0, 2),
-    st.integers(1, 2),
-    st.integers(300, 2300),
-    st.sampled_from([1, 2, 4]),
-    st.lists(st.tuples(st.sampled_from([-64, -3, 0, 1, 2, 5, 16, 100, ROW]), st.integers(1, 4)), max_size=3).map(tuple),
+WORKING = 3  # engines of the programs below
+WAYS: tuple[Way | None, ...] = (None, ("across",), ("along",))
+# Engine, whether its queue does it, number of the way, and the accesses: pattern and whether it writes.
+operations = st.lists(
+    st.tuples(
+        st.integers(0, WORKING - 1),
+        st.booleans(),
+        st.integers(0, 2),
+        st.lists(st.tuples(patterns, st.booleans()), min_size=1, max_size=2),
+    ),
+    min_size=10,
+    max_size=60,
 )
-accesses = st.lists(
-    st.tuples(st.one_of(tiles, tiles, others), st.integers(0, ACTORS - 1), st.booleans(), st.booleans()),
-    min_size=20,
-    max_size=70,
-)
+Operation = tuple[int, bool, int, list[tuple[Pattern, bool]]]
 
 
-def area_of(pattern: Pattern) -> Area:
+def record(pattern: Pattern, unit: int, way: Way | None = None) -> Record:
     first, partitions, start, size, dims = pattern
-    return Area(first, first + partitions, start, shape_of(dims, size))
+    shape = shape_of(dims, size)
+    low = start + shape.shift
+    return unit, low, low + shape.reach, first, first + partitions, shape, step_of(shape), way
 
 
-def ask(region: Region, pattern: Pattern, write: bool, actor: int, unit: int) -> Needs:
+class Program:
+    """Clocks of five engines, of which each that works has a queue."""
+
+    def __init__(self) -> None:
+        self.clocks = VectorClocks()
+        self.queues = [self.clocks.actor() for _ in range(WORKING)]
+
+    def do(self, engine: int, queued: bool, needs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Wait for units, as `Streams.add` does, and complete one; return what was waited for."""
+        known, actor = self.clocks.known[engine], self.queues[engine] if queued else engine
+        wanted: dict[int, int] = {}
+        for its, unit in needs:
+            # words of one engine complete in order
+            if known[its] < unit and (queued or its != engine):
+                wanted[its] = max(unit, wanted.get(its, -1))
+        found = self.clocks.essential(list(wanted.items()))
+        for its, unit in found:
+            self.clocks.wait(engine, its, unit)
+        self.clocks.unit(engine, actor)
+        return found
+
+
+class Everything:
+    """The plain way: every access since the beginning is kept, and looked at by each that follows."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Area, int, int, bool, Way | None]] = []
+
+    def access(self, area: Area, write: bool, actor: int, unit: int, way: Way | None) -> list[tuple[int, int]]:
+        found = [
+            (its, its_unit)
+            for other, its, its_unit, its_write, its_way in self.entries
+            if (write or its_write)
+            and overlap(area, other)
+            and (its, its_unit) != (actor, unit)
+            # Transfers of one queue that bring each byte through the same ring stay in order.
+            and not (
+                its == actor and write and way is not None and way == its_way
+                and (area.low, area.first) == (other.low, other.first)
+            )
+        ]  # fmt: skip
+        self.entries.append((area, actor, unit, write, way))
+        return found
+
+
+def ask(region: Region, one: Record, write: bool, actor: int, known: list[int], itself: int = -1) -> Needs:
     """Make an access to a region and return what it must wait for."""
-    first, partitions, start, size, dims = pattern
     needs = Needs()
-    region.access(record_of(first, first + partitions, start, shape_of(dims, size), write, actor, unit), needs)
+    region.access(one, write, actor, needs, known, itself)
     return needs
 
 
-def bytes_of(pattern: Pattern) -> set[tuple[int, int]]:
-    """Return every (partition, byte) that a pattern touches."""
-    first, partitions, start, size, dims = pattern
-    places = {start}
-    for step, count in dims:
-        places = {place + step * size * i for place in places for i in range(count)}
-    return {(p, place + b) for p in range(first, first + partitions) for place in places for b in range(size)}
-
-
-def numbered(program: list[Access]) -> list[tuple[Pattern, int, int, bool]]:
-    """Return pattern, actor, unit and direction; units of an actor count up, and one may have several accesses."""
-    units = [-1] * ACTORS
-    found = []
-    last = -1
-    for pattern, actor, write, joined in program:
-        if not (joined and last == actor):
-            units[actor] += 1
-        last = actor
-        found.append((pattern, actor, units[actor], write))
-    return found
-
-
-def contains(area: Area, other: Area) -> bool:
-    """Return whether every byte of `other` is certainly one of an area."""
-    if area.first > other.first or area.last < other.last or area.low > other.low or area.high < other.high:
-        return False
-    return not area.shape.steps or (area.low, area.high, area.shape) == (other.low, other.high, other.shape)
-
-
-class Scan:
-    """The same answers from one list: every earlier access is looked at, the ones that another stands for go."""
-
-    def __init__(self) -> None:
-        self.kept: list[tuple[Area, int, int, bool]] = []
-
-    def access(self, area: Area, write: bool, actor: int, unit: int, needs: Needs) -> None:
-        kept = []
-        for entry in self.kept:
-            other, its_actor, its_unit, its_write = entry
-            stays = True
-            if overlap(area, other):
-                into = needs.order if write else needs.data
-                if (write or its_write) and (its_actor, its_unit) != (actor, unit):
-                    into[its_actor] = max(into.get(its_actor, -1), its_unit)
-                # A write stands for all it covers; a read for earlier reads of its own actor, which are complete then.
-                stays = not (contains(area, other) and (write or (not its_write and its_actor == actor)))
-            if stays:
-                kept.append(entry)
-        self.kept = [*kept, (area, actor, unit, write)]
-
-
 @pytest.mark.parametrize("bounds", [(), NOWHERE])
-@pytest.mark.parametrize("flat", [2, 32])
-def test_the_grid_finds_what_a_scan_finds(flat: int, bounds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("flat", [2, 100])
+def test_waits_are_those_of_a_look_at_everything(
+    flat: int, bounds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others stand for, what is known and what is filed in cells is left out, and no wait is another."""
     monkeypatch.setattr(hazards, "_FLAT", flat)
-    monkeypatch.setattr(hazards, "_FEW", flat // 4)
     filed = []
 
-    @settings(max_examples=200, deadline=None)
-    @given(accesses, st.integers(0, 2500), st.integers(1, 400))
-    def check(program: list[Access], low: int, length: int) -> None:
-        region, scan = Region(*bounds), Scan()
-        for pattern, actor, unit, write in numbered(program):
-            got, want = ask(region, pattern, write, actor, unit), Needs()
-            scan.access(area_of(pattern), write, actor, unit, want)
-            assert (got.data, got.order) == (want.data, want.order)
-        # Bytes asked for without a pattern: at least what may touch them, at most what spans them.
-        window = Area(0, 128, low, shape_of(((1, length),), 1))
-        within = region.within(low, low + length)
-        found = {(one[0], one[1], actor, unit, write) for one in within for write, actor, unit in [one[6:9]]}
-        spanning = [entry for entry in scan.kept if entry[0].low < window.high and entry[0].high > low]
-        touching = [entry for entry in spanning if overlap(entry[0], window)]
-        assert {(area.low, area.high, *rest) for area, *rest in touching} <= found
-        assert found <= {(area.low, area.high, *rest) for area, *rest in spanning}
-        filed.append(region.grids is not None and max(grid.step for grid in region.grids) > 0)
+    @settings(max_examples=150, deadline=None)
+    @given(operations)
+    def check(program: list[Operation]) -> None:
+        region, plain = Region(*bounds), Everything()
+        quick, slow = Program(), Program()
+        for engine, queued, number, touched in program:
+            actor = quick.queues[engine] if queued else engine
+            way, unit = WAYS[number] if queued else None, quick.clocks.count(actor)
+            mine, all_of_it = [], []
+            for pattern, write in touched:
+                needs = ask(region, record(pattern, unit, way), write, actor, quick.clocks.known[engine],
+                            -1 if queued else engine)  # fmt: skip
+                mine += [*needs.data.items(), *needs.order.items()]
+                all_of_it += plain.access(area_of(pattern), write, actor, unit, way)
+            assert quick.do(engine, queued, mine) == slow.do(engine, queued, all_of_it)
+        grids = [track[4] for track in region.tracks if track[4] is not None]
+        filed.append(any(grid.step > 0 for one in grids for grid in one))
 
     check()
-    assert any(filed)  # the grid that tells places inside a row apart was in use
+    assert any(filed) == (flat == 2)  # the grid that tells places inside a row apart was in use
+
+
+claims = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(1, 4), st.booleans(), st.integers(0, WORKING - 1), st.booleans(),
+              st.integers(0, 63), st.sampled_from([(1, 1), (1, 16), (2, 8), (4, 6), (16, 4)]), st.booleans()),
+    min_size=5,
+    max_size=60,
+)  # fmt: skip
+Claim = tuple[int, int, bool, int, bool, int, tuple[int, int], bool]
+
+
+@pytest.mark.parametrize("many", [1, 256])
+def test_tiles_inherit_what_touched_their_bytes(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever takes over bytes, all of an owner's or parts of several, waits as if all were one memory."""
+    monkeypatch.setattr(hazards, "_MANY", many)
+
+    @settings(max_examples=300, deadline=None)
+    @given(claims)
+    def check(program: list[Claim]) -> None:
+        quick, slow = Program(), Program()
+        memory, plain = Memory(quick.clocks), Everything()
+        regions: list[tuple[int, int, Region]] = []
+        for place, length, again, engine, queued, offset, dim, write in program:
+            low, high = 16 * place, 16 * (place + length)
+            mine = [region for start, stop, region in regions if (start, stop) == (low, high)]
+            region = mine[-1] if again and mine else memory.claim(low, high)
+            regions = [one for one in regions if one[1] <= low or one[0] >= high] + [(low, high, region)]
+            # as much of the pattern as the tile has room for
+            start, (step, count) = offset % (high - low), dim
+            count = max(1, min(count, (high - low - start - 1) // step + 1))
+            pattern = 0, 128, low + start, 1, ((step, count),)
+            if offset == 0:
+                pattern = 0, 128, low, 1, ((1, high - low),)
+            actor = quick.queues[engine] if queued else engine
+            unit = quick.clocks.count(actor)
+            needs = ask(region, record(pattern, unit), write, actor, quick.clocks.known[engine],
+                        -1 if queued else engine)  # fmt: skip
+            wanted = plain.access(area_of(pattern), write, actor, unit, None)
+            found = quick.do(engine, queued, [*needs.data.items(), *needs.order.items()])
+            assert found == slow.do(engine, queued, wanted)
+
+    check()
 
 
 @settings(max_examples=200, deadline=None)
-@given(accesses)
-def test_every_conflict_of_bytes_is_ordered(program: list[Access]) -> None:
+@given(operations)
+def test_every_conflict_of_bytes_is_ordered(program: list[Operation]) -> None:
     """Waiting for what `needs` names, and for what that waited for, covers every earlier access that shares a byte."""
-    region = Region(*NOWHERE)
-    clocks: dict[tuple[int, int], list[int]] = {}  # by unit: last unit of each actor that is complete before it ends
+    region, run = Region(*NOWHERE), Program()
     earlier: list[tuple[set[tuple[int, int]], int, int, bool]] = []
-    for pattern, actor, unit, write in numbered(program):
-        needs = ask(region, pattern, write, actor, unit)
-        clock = clocks.setdefault((actor, unit), list(clocks.get((actor, unit - 1), [-1] * ACTORS)))
-        clock[actor] = max(clock[actor], unit - 1)  # an actor completes its units in order
-        for wanted in (needs.data, needs.order):
-            for its_actor, its_unit in wanted.items():
-                known = clocks[its_actor, its_unit]
-                clock[:] = [max(pair) for pair in zip(clock, known, strict=True)]
-                clock[its_actor] = max(clock[its_actor], its_unit)
-        mine = bytes_of(pattern)
-        for places, its_actor, its_unit, its_write in earlier:
-            if (write or its_write) and (its_actor, its_unit) != (actor, unit) and mine & places:
-                assert clock[its_actor] >= its_unit
-        earlier.append((mine, actor, unit, write))
+    for engine, queued, _, touched in program:
+        actor = run.queues[engine] if queued else engine
+        unit = run.clocks.count(actor)
+        mine, conflicts = [], []
+        for pattern, write in touched:
+            needs = ask(region, record(pattern, unit), write, actor, run.clocks.known[engine])
+            mine += [*needs.data.items(), *needs.order.items()]
+            places = bytes_of(pattern)
+            conflicts += [
+                (its, its_unit)
+                for others, its, its_unit, its_write in earlier
+                if (write or its_write) and (its, its_unit) != (actor, unit) and places & others
+            ]
+            earlier.append((places, actor, unit, write))
+        run.do(engine, queued, mine)
+        known = run.clocks.known[engine]
+        assert all(known[its] >= its_unit for its, its_unit in conflicts if queued or its != engine)
+
+
+UNKNOWN = [-1] * 8
 
 
 def test_an_access_that_shares_no_byte_waits_for_nothing() -> None:
-    """Columns of one row-major tensor, written by 200 transfers, are independent; a read of two waits for both."""
+    """Columns of one row-major tensor, written by 240 transfers, are independent; a read of two waits for both."""
     region = Region()
-    for column in range(200):
-        needs = ask(region, (0, 1, 16 * column, 1, ((4096, 128), (1, 16))), True, 0, column)
+    for column in range(240):
+        needs = ask(region, record((0, 1, 16 * column, 1, ((4096, 128), (1, 16))), column), True, column % 2, UNKNOWN)
         assert not needs.data and not needs.order
-    assert region.grids is not None
-    needs = ask(region, (0, 1, 16 * 40, 1, ((4096, 128), (1, 32))), False, 1, 0)
-    assert needs.data == {0: 41} and not needs.order
+    assert all(track[4] is not None for track in region.tracks)
+    pair = (0, 1, 16 * 40, 1, ((4096, 128), (1, 32)))
+    assert ask(region, record(pair, 0), False, 2, UNKNOWN).data == {0: 40, 1: 41}
 
 
 class Unsearched(list[Any]):
@@ -172,50 +211,109 @@ class Unsearched(list[Any]):
     def __iter__(self) -> Iterator[Any]:
         raise AssertionError("looked at")
 
+    __reversed__ = __iter__
+
+
+def unsearched(region: Region) -> None:
+    for track in region.tracks:
+        track[3] = Unsearched(track[3][:])
+
 
 @pytest.mark.parametrize("step", [64, -64])
 def test_a_tensor_that_is_written_from_end_to_end_is_not_searched(step: int) -> None:
     region = Region(*NOWHERE)
-    region.records = Unsearched()
     for row in range(60):
-        needs = ask(region, (0, 1, (1 << 20) + step * row, 1, ((1, 64),)), True, 0, row)
+        needs = ask(region, record((0, 1, (1 << 20) + step * row, 1, ((1, 64),)), row), True, 0, UNKNOWN)
         assert not needs.data and not needs.order
+        unsearched(region)
+    one = record((0, 1, (1 << 20) + step * 10, 1, ((1, 64),)), 0)
     with pytest.raises(AssertionError, match="looked at"):
-        ask(region, (0, 1, (1 << 20) + step * 10, 1, ((1, 64),)), False, 1, 0)
-    region.records = list(region.records[:])
-    assert ask(region, (0, 1, (1 << 20) + step * 10, 1, ((1, 64),)), False, 1, 0).data == {0: 10}
+        ask(region, one, False, 1, UNKNOWN)
+    for track in region.tracks:
+        track[3] = list(track[3][:])
+    assert ask(region, one, False, 1, UNKNOWN).data == {0: 10}
 
 
-def test_what_reaches_out_of_a_region_is_covered_by_a_write_of_all_its_bytes() -> None:
+def test_what_is_known_is_not_searched() -> None:
+    region = Region()
+    for column in range(50):
+        ask(region, record((0, 128, 4 * column, 4, ((64, 8),)), column), True, 0, UNKNOWN)
+    unsearched(region)
+    known = [49, *UNKNOWN[1:]]
+    needs = ask(region, record((0, 128, 0, 4, ((64, 8),)), 0), False, 1, known)
+    assert not needs.data
+    with pytest.raises(AssertionError, match="looked at"):
+        ask(region, record((0, 128, 0, 4, ((64, 8),)), 1), False, 1, [48, *UNKNOWN[1:]])
+
+
+@pytest.mark.parametrize("parts", [40, 400])
+def test_many_parts_of_one_tile_cost_the_same_each(parts: int) -> None:
+    """An engine that knows what was written reads a tile in strided parts: no part is held against the others."""
+    region = Region(0, 16 * parts)
+    shape = shape_of(((parts, 4),), 4)
+    ask(region, record((0, 128, 0, 1, ((1, 16 * parts),)), 0), True, 1, UNKNOWN)
+    known, needs = [-1, 0, *UNKNOWN[2:]], Needs()
+    reads = [(unit, 4 * unit, 4 * unit + shape.reach, 0, 128, shape, 4 * parts, None) for unit in range(parts)]
+
+    def work() -> None:
+        for one in reads:
+            region.access(one, False, 0, needs, known, 0)
+
+    assert counted(work, builtins=True)[0] <= 3 * parts
+    assert not needs.data and not needs.order
+
+
+def test_an_access_to_the_same_bytes_again_replaces_the_last_one() -> None:
+    region, shape = Region(), shape_of(((1, 64),), 1)
+    for unit in range(1000):
+        ask(region, (unit, 0, 64, 0, 128, shape, 0, None), unit % 2 == 0, 0, UNKNOWN, 0)
+    assert [len(track[3]) for track in region.tracks] == [1, 1]
+    assert ask(region, (0, 0, 64, 0, 128, shape, 0, None), False, 1, UNKNOWN).data == {0: 998}
+    assert ask(region, (1, 0, 64, 0, 128, shape, 0, None), True, 2, UNKNOWN).order == {0: 999, 1: 0}
+
+
+def test_what_reaches_out_of_a_region_is_known_beside_it() -> None:
     """A tile inherits from one that stood half beside it; the bytes outside still know that tile's access."""
-    memory = Memory()
+    program = Program()
+    memory = Memory(program.clocks)
     old = memory.claim(0, 64)
-    ask(old, (0, 128, 0, 1, ((1, 64),)), True, 0, 0)
+    ask(old, record((0, 128, 0, 1, ((1, 64),)), 0), True, 0, UNKNOWN)
+    program.do(0, False, [])
     new = memory.claim(32, 96)
-    assert ask(new, (0, 128, 32, 1, ((1, 64),)), True, 1, 0).order == {0: 0}
-    # who waits for that write need not wait for the one before it
-    assert ask(new, (0, 128, 32, 1, ((1, 64),)), False, 2, 0).data == {1: 0}
+    assert ask(new, record((0, 128, 32, 1, ((1, 64),)), 0), True, 1, program.clocks.known[1]).order == {0: 0}
+    assert program.do(1, False, [(0, 0)]) == [(0, 0)]
     beside = memory.claim(0, 32)
-    assert ask(beside, (0, 128, 0, 1, ((1, 32),)), False, 2, 1).data == {0: 0}
+    assert ask(beside, record((0, 128, 0, 1, ((1, 32),)), 0), False, 2, UNKNOWN).data == {0: 0}
 
 
-claims = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4), st.integers(0, 2), st.booleans()), max_size=30)
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(patterns, st.integers(0, 1)), max_size=20), st.integers(0, 20), patterns)
+def test_what_was_written_since(writes: list[tuple[Pattern, int]], number: int, view: Pattern) -> None:
+    region, counts = Region(), [0, 0]
+    before = region.written()
+    for place, (pattern, actor) in enumerate(writes):
+        if place == number:
+            before = region.written()
+        ask(region, record(pattern, counts[actor]), True, actor, UNKNOWN)
+        counts[actor] += 1
+    if number >= len(writes):
+        before = region.written()
+    wanted = any(overlap(area_of(pattern), area_of(view)) for pattern, _ in writes[number:])
+    assert region.is_written_since(record(view, 1 << 62), before) == wanted
 
 
-@settings(max_examples=300, deadline=None)
-@given(claims)
-def test_tiles_inherit_what_touched_their_bytes(program: list[tuple[int, int, int, bool]]) -> None:
-    """Whoever takes over bytes, all of an owner's or parts of several, waits for the last that wrote any of them."""
-    memory = Memory()
-    last: dict[int, tuple[int, int]] = {}  # by byte
-    regions: list[tuple[int, int, Region]] = []
-    for unit, (place, length, actor, again) in enumerate(program):
-        low, high = 16 * place, 16 * (place + length)
-        mine = [region for start, stop, region in regions if (start, stop) == (low, high)]
-        region = mine[-1] if again and mine else memory.claim(low, high)
-        regions = [one for one in regions if one[1] <= low or one[0] >= high] + [(low, high, region)]
-        needs = ask(region, (0, 128, low, 1, ((1, high - low),)), True, actor, unit)
-        touched = {last[byte] for byte in range(low, high) if byte in last}
-        wanted = {each: max(unit for one, unit in touched if one == each) for each, _ in touched}
-        assert needs.order == wanted
-        last.update(dict.fromkeys(range(low, high), (actor, unit)))
+def test_what_arrives_stands_for_what_it_covers() -> None:
+    """What another core sends is known by its own semaphore alone: nobody waits for what was there before."""
+    region = Region(0, 64)
+    ask(region, record((0, 128, 0, 1, ((1, 64),)), 3), True, 0, UNKNOWN)
+    ask(region, record((0, 128, 0, 1, ((2, 16),)), 4), False, 1, UNKNOWN)
+    ask(region, record((0, 128, 40, 1, ((1, 8),)), 5), True, 2, UNKNOWN)
+    region.replace(record((0, 128, 0, 1, ((1, 40),)), 0), 5)
+    # the first write is not covered, the read and nothing else is
+    assert ask(region, record((0, 128, 0, 1, ((1, 64),)), 0), True, 4, UNKNOWN).order == {0: 3, 2: 5, 5: 0}
+    region.replace(record((0, 128, 0, 1, ((1, 64),)), 1), 5)
+    assert ask(region, record((0, 128, 0, 1, ((1, 64),)), 1), False, 3, UNKNOWN).data == {5: 1}
+
+
+def test_engines_of_the_tests_are_those_of_the_builder() -> None:
+    assert len(ENGINES) + WORKING == len(UNKNOWN) and len(Program().clocks.known[0]) == len(UNKNOWN)
