@@ -18,6 +18,7 @@ __all__ = ["AreRead", "Life", "Policy", "Span", "allocate", "groups_of", "span_o
 # ours; 8 bytes hold the widest element type
 _ALIGN_LARGE, _ALIGN_SMALL = 64, 8
 _SHOWN = 24
+_ON_CHIP = _SBUF, _PSUM = Space.SBUF, Space.PSUM
 
 
 class Life(NamedTuple):
@@ -133,7 +134,7 @@ def allocate(lives: Iterable[Life], chip: Chip, are_read: AreRead | None = None)
     """
     lives = list(lives)
     places: dict[int, tuple[int, int]] = {}
-    for space in (Space.SBUF, Space.PSUM):
+    for space in _ON_CHIP:
         mine = [life for life in lives if life.allocation.space is space]
         if not mine:
             continue
@@ -158,7 +159,7 @@ def allocate(lives: Iterable[Life], chip: Chip, are_read: AreRead | None = None)
 
 def _policies(space: Space, chip: Chip) -> list[Policy]:
     """Return the ways to place tiles, best first; the last packs tightest."""
-    if space is Space.SBUF:
+    if space is _SBUF:
         return [_NextFit(chip.sbuf_first, chip.sbuf_end), _FirstFit(chip.sbuf_first, chip.sbuf_end)]
     banks = chip.psum_bytes // chip.psum_bank
     return [_Banks(banks, chip.psum_bank, turning=turning) for turning in (True, False)]
@@ -242,7 +243,7 @@ def _check_fixed(life: Life, chip: Chip) -> None:
     allocation = life.allocation
     assert allocation.address is not None
     partition, byte = allocation.address
-    limit = chip.psum_bytes if allocation.space is Space.PSUM else chip.sbuf_bytes
+    limit = chip.psum_bytes if allocation.space is _PSUM else chip.sbuf_bytes
     if (
         byte < 0
         or byte + allocation.partition_bytes > limit

@@ -24,7 +24,7 @@ from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
-from neurontools.builder.trace import SendRecvOp, Space, Trace, View
+from neurontools.builder.trace import SendRecvOp, Space, Trace, View, Visited
 from neurontools.builder.trace_facts import facts_of, with_shared
 from neurontools.builder.variables import Variables, common_tensors, shared_names, tensors_of
 
@@ -106,8 +106,7 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
             writer.member(f"{part.name}/fresh.json", fresh)
         if trace.visits is not None:
             runs = {engine: stream.visits for engine, stream in program.streams.of.items() if stream.visits}
-            visits = partial(write_visits, trace.visits.sites, trace.visits.rows, runs)
-            writer.member(f"{part.name}/visits.json", visits)
+            writer.member(f"{part.name}/visits.json", partial(_visits, trace.visits, runs))
         extended = _write(program, part, chip, sbuf) or extended
         del program, accesses  # writing needs the room
     for member, content in members.items():
@@ -120,6 +119,10 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
         writer.output(names[0][one.id], one.dtype, one.shape)
     report = Report(name, target.name, extended, tuple(cores))
     return BuiltNeff(writer.hand_over(understood=True), report)
+
+
+def _visits(visits: Visited, runs: Mapping[str, Sequence[int]]) -> bytes:
+    return write_visits(visits.sites, visits.rows, runs)
 
 
 def _check_exchanges(traces: Sequence[Trace], landings: Sequence[list[View]]) -> None:

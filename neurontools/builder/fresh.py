@@ -16,6 +16,7 @@ from neurontools.builder.trace import Allocation, ComputeOp, Space, Trace, View
 __all__ = ["fresh_map"]
 
 _INTEGERS = frozenset(one for one in Dtype if one.is_int)
+_HBM = Space.HBM
 
 
 def fresh_map(trace: Trace, tiles: Tiles, names: Mapping[int, str], used: frozenset[int]) -> bytes | None:
@@ -26,7 +27,7 @@ def fresh_map(trace: Trace, tiles: Tiles, names: Mapping[int, str], used: frozen
     listed: list[dict[str, object]] = []
     outputs = {one.id for one in trace.outputs}
     for one in trace.allocations:
-        if (one.dtype in _INTEGERS and one.space is Space.HBM and one.data is None and one.kind != "input"
+        if (one.dtype in _INTEGERS and one.space is _HBM and one.data is None and one.kind != "input"
                 and one.id not in outputs and one.id in used):  # fmt: skip
             listed.append({"variable": names[one.id], "dtype": one.dtype.numpy_name})
     open_ones = [life for life in tiles.lives if life.allocation.dtype in _INTEGERS and not _written_whole(trace, life)]

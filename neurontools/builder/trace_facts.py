@@ -26,6 +26,7 @@ from neurontools.builder.trace import (
 __all__ = ["Facts", "facts_of", "with_shared"]
 
 _COPIES = IndirectDmaOp, DmaComputeOp
+_HBM = Space.HBM
 
 
 class Facts(NamedTuple):
@@ -51,7 +52,6 @@ def facts_of(trace: Trace) -> Facts:
     used, written, engines = set(), set(), set()
     loops: list[ActivationLoop] = []
     open_loops: list[int] = []
-    hbm = Space.HBM
     for number, op in enumerate(trace.ops):
         if type(op) is ComputeOp:
             engines.add(op.engine)
@@ -63,7 +63,7 @@ def facts_of(trace: Trace) -> Facts:
         if type(op) is DmaOp:
             written.add(op.dst.allocation.id)
             for view in (op.src, op.dst):
-                if view.allocation.space is hbm:
+                if view.allocation.space is _HBM:
                     used.add(view.allocation.id)
             continue
         if isinstance(op, _COPIES):
@@ -81,7 +81,7 @@ def facts_of(trace: Trace) -> Facts:
             place = open_loops.pop()
             loops[place] = loops[place]._replace(stop=len(functions))
         for view in views_of(op):
-            if view.allocation.space is Space.HBM:
+            if view.allocation.space is _HBM:
                 used.add(view.allocation.id)
     loops = [loop for loop in loops if loop.start < loop.stop]
     return Facts(functions, loops, frozenset(used), frozenset(written), landings, frozenset(engines))

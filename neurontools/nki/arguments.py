@@ -24,6 +24,7 @@ __all__ = ["Arguments", "Input", "framework_of", "from_numpy", "map_structure", 
 
 
 _PLAIN = frozenset((int, float, bool, str, NoneType))  # what most arguments are that are no arrays
+_INPUTS = MemoryRegion.private_hbm
 
 
 class Input(NamedTuple):
@@ -186,7 +187,7 @@ class Arguments:
         tensors: list[NkiTensor] = []
         for one in self.inputs:
             # a tensor of NKI has at least one dimension
-            tensor = new_tensor(t, one.array.shape or (1,), one.dtype, MemoryRegion.private_hbm, one.name, kind="input")
+            tensor = new_tensor(t, one.array.shape or (1,), one.dtype, _INPUTS, one.name, kind="input")
             t.trace.inputs.append(tensor.allocation)
             tensors.append(tensor)
 

@@ -15,7 +15,10 @@ from types import CodeType, FrameType
 from formats.neff.visits import Site
 from neurontools.nki.syntax import loops_of
 
-__all__ = ["Flow", "flow_of"]
+__all__ = ["Flow", "Step", "flow_of"]
+
+# From one call of a function to the next: its site, which variables may be others, None for any, and the line.
+Step = tuple[Site, tuple[str, ...] | None, tuple[str, int]]
 
 
 def _any_of(*parts: str) -> re.Pattern[bytes]:
@@ -34,19 +37,28 @@ _TWO = frozenset(code for name, code in opmap.items() if name.count("_FAST") > 1
 class Flow:
     """What a function's code tells of its variables and places; the code is kept, as it is found by its number."""
 
-    __slots__ = ("_always", "_back", "_changed", "_is_open", "_sites", "_stores", "code")
+    __slots__ = ("_always", "_back", "_is_open", "_sites", "_steps", "_stores", "code")
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
         self._sites: dict[int, Site] = {}
-        self._changed: dict[tuple[int, int], tuple[str, ...] | None] = {}
+        self._steps: dict[tuple[int, int], Step] = {}
         self._stores: list[tuple[int, str]] | None = None  # place and variable; made when somebody asks
         self._back: list[tuple[int, int]] = []  # jumps back: the place behind, and that in front
         self._always: tuple[str, ...] = ()
         self._is_open = False
 
-    def site(self, at: int, frame: FrameType) -> Site:
-        """Return the site of an instruction of the function, at which the frame is."""
+    def step(self, key: tuple[int, int], frame: FrameType) -> Step:
+        """Return what is known of the way from one instruction, -1 for the start, to another, at which the frame is."""
+        found = self._steps.get(key)
+        if found is None:
+            before, at = key
+            site = self._site(at, frame)
+            names = None if before < 0 else self.changed(before, at)
+            found = self._steps[key] = site, names, (site.file, site.line)
+        return found
+
+    def _site(self, at: int, frame: FrameType) -> Site:
         found = self._sites.get(at)
         if found is None:
             code, line = self.code, frame.f_lineno
@@ -58,14 +70,6 @@ class Flow:
 
         Many are not worth looking at one by one, which is "any", too.
         """
-        key = before, now
-        try:
-            return self._changed[key]
-        except KeyError:
-            found = self._changed[key] = self._between(before, now)
-            return found
-
-    def _between(self, before: int, now: int) -> tuple[str, ...] | None:
         if self._stores is None:
             self._stores = self._read()
         if self._is_open:

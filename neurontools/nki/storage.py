@@ -16,6 +16,9 @@ from neurontools.nki.tracer import Tracer
 
 __all__ = ["constant_tensor", "identity_tile", "load_constant", "new_tensor"]
 
+# Python 3.11 takes as long to find a member of an enumeration in its class as for a dozen calls.
+_HBM, _SHARED = Space.HBM, MemoryRegion.shared_hbm
+
 
 def new_tensor(
     t: Tracer,
@@ -30,10 +33,10 @@ def new_tensor(
     """Allocate and return a tensor; with NKI_PRECISE_FP=0 narrow floats on chip are stored as fp32."""
     space = region.space
     code = dtype.code
-    if not t.precise and space is not Space.HBM and dtype.is_float and dtype.itemsize < 4:
+    if not t.precise and space is not _HBM and dtype.is_float and dtype.itemsize < 4:
         code = Dtype.FLOAT32
     if kind is None:
-        kind = "tile" if space is not Space.HBM else "shared" if region is MemoryRegion.shared_hbm else "private"
+        kind = "tile" if space is not _HBM else "shared" if region is _SHARED else "private"
     allocation = t.allocate(space, code, shape, kind, name, address, data)
     return NkiTensor.of(allocation, shape, dtype, region, name)
 

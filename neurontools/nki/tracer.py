@@ -136,12 +136,12 @@ def kernel_line() -> Source:
     running = _local.tracer
     if running is not None and running.called_at is not None:
         return running.called_at
-    return _line_from(sys._getframe(), running)
+    return _line_from(sys._getframe(1), running)
 
 
-def _line_from(called: FrameType, running: Tracer | None) -> Source:
-    """Return what `kernel_line` does, from a frame of this package on."""
-    frame = called.f_back
+def _line_from(frame: FrameType | None, running: Tracer | None) -> Source:
+    """Return what `kernel_line` does, from the frame on that has called the caller."""
+    called: FrameType | None = None
     while frame is not None:
         file = frame.f_code.co_filename
         ours = _ours.get(file)  # asked for at each operation, of two or three frames
@@ -152,7 +152,7 @@ def _line_from(called: FrameType, running: Tracer | None) -> Source:
         return Place("?", 0)
     if running is None or running.visits is None:
         return Place(frame.f_code.co_filename, frame.f_lineno)
-    return running.visits.place(frame, called)
+    return running.visits.place(frame, called or sys._getframe(1))
 
 
 def default_target(platform_target: str | None = None) -> Target:
@@ -393,14 +393,14 @@ class Tracer:
         """Append one instruction of a compute engine, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.compute(self, instruction, engine, operands, fields, name)
-        source = self.called_at or _line_from(sys._getframe(), self)
+        source = self.called_at or _line_from(sys._getframe(1), self)
         op = ComputeOp(instruction, engine, operands, fields, source, name)
         self.ops.append(op)
         return op
 
     def dma(self, dst: View, src: View, engine: str | None, transpose: bool = False, name: str | None = None) -> DmaOp:
         """Append one copy; remember inputs that it writes."""
-        op = DmaOp(dst, src, engine, transpose, self.called_at or _line_from(sys._getframe(), self), name)
+        op = DmaOp(dst, src, engine, transpose, self.called_at or _line_from(sys._getframe(1), self), name)
         self.ops.append(op)
         if dst.allocation.kind == "input":
             self.written.add(dst.allocation.id)
@@ -418,7 +418,7 @@ class Tracer:
         """Append one matrix multiplication, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
-        source = self.called_at or _line_from(sys._getframe(), self)
+        source = self.called_at or _line_from(sys._getframe(1), self)
         op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, source, name)
         self.ops.append(op)
         return op

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,13 +13,14 @@ import pytest
 
 import neurontools
 from formats.neff.visits import read_visits
-from neurontools.nki import flow
+from neurontools.nki import flow, kept_variables, visits
 from neurontools.nki import isa as nisa
 from neurontools.nki import language as nl
+from neurontools.nki.kept_variables import _DEEP, HOLDERS, KeptVariables, _held, _is_held, _may_hold, _parts
 from neurontools.nki.launch import trace_kernel
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.visits import _DEEP, _HOLDERS, VisitRecorder, _held, _is_held, _may_hold, _parts
+from neurontools.nki.visits import VisitRecorder
 
 
 def _tensor(number: int) -> NkiTensor:
@@ -118,18 +122,24 @@ def _body(draw: random.Random, bound: set[str], depth: int) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("seed", range(90))
-def test_rows_have_what_all_variables_looked_at_anew_would_give(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def _kernel(seed: int) -> tuple[Callable[..., Any], str]:
+    """Return a kernel of random statements, with its text; it does the same every time it is called."""
     draw = random.Random(seed)
-    monkeypatch.setattr(flow, "_FEW", seed % 3 * 50)  # with few, all are compared at once where some are stored
     called = ("z = x", "nisa.memset(t0, 1.0)", "w = y", "nisa.memset(t1, 1.0)", "del w", "nisa.memset(t0, 1.0)")
     inner = ["def inner(x, y):", *(f"    {line}" for line in called)]
     made = [f"t{number} = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)" for number in range(2)]
-    body = [*made, *inner, *_body(draw, set(), 0), *("nisa.memset(t0, 0.0)", "new = 11") * 2,
-            "nisa.memset(t1, 0.0)"]  # fmt: skip
+    body = [f"draw = Random({seed})", *made, *inner, *_body(draw, set(), 0),
+            *("nisa.memset(t0, 0.0)", "new = 11") * 2, "nisa.memset(t1, 0.0)"]  # fmt: skip
     text = "\n".join(["def kernel(given):", *(f"    {line}" for line in body)])
-    scope = {"nl": nl, "nisa": nisa, "draw": random.Random(seed)}
+    scope: dict[str, Any] = {"nl": nl, "nisa": nisa, "Random": random.Random}
     exec(compile(text, f"<made {seed}>", "exec"), scope)
+    return scope["kernel"], text
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_rows_have_what_all_variables_looked_at_anew_would_give(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "_FEW", seed % 3 * 50)  # with few, all are compared at once where some are stored
+    kernel, text = _kernel(seed)
     compared = 0
     place = VisitRecorder.place
 
@@ -137,22 +147,69 @@ def test_rows_have_what_all_variables_looked_at_anew_would_give(seed: int, monke
         found = place(self, frame, callee)
         call = self._calls[-1]
         _, _, base, _, own = self.rows[found.visit]
+        kept = self._kept[-1]
         assert (call.frame, call.visit) == (frame, found.visit)
         assert tuple(found) == (frame.f_code.co_filename, frame.f_lineno)
         variables = frame.f_locals
-        now = call.kept(variables)
+        now = kept.kept(variables)
         first = self.rows[base][4] if base >= 0 else {}
         expected = {name: value for name, value in now.items() if name not in first or first[name] != value}
         assert [*own.items()] == [*expected.items()], text
         assert [*map(type, own.values())] == [*map(type, expected.values())]
-        assert call.lists == {
+        assert kept.lists == {
             name for name, one in variables.items()
-            if type(one) in _HOLDERS and (type(one) is not tuple or _may_hold(one) or name in call.listed)
+            if type(one) in HOLDERS and (type(one) is not tuple or _may_hold(one) or name in kept.listed)
         }  # fmt: skip
         nonlocal compared
         compared += base >= 0 and bool(own)
         return found
 
     monkeypatch.setattr(VisitRecorder, "place", compare)
-    trace_kernel(scope["kernel"], (np.zeros((128, 4), np.float32),), target="trn2")
+    trace_kernel(kernel, (np.zeros((128, 4), np.float32),), target="trn2")
     assert compared
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rows_that_are_worked_out_later_are_those_of_every_visit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_variables, "_HELD", (64, 2)[seed % 2])  # of longer lists no copies are made
+    kernel, text = _kernel(seed)
+    rows = []
+    for most in (1, 3, visits._PENDING):  # at 1 lists are read themselves, at every visit
+        monkeypatch.setattr(visits, "_PENDING", most)
+        visited = trace_kernel(kernel, (np.zeros((128, 4), np.float32),), target="trn2")[0].trace.visits
+        assert visited is not None
+        rows.append([(*row[:4], [(name, type(one), one) for name, one in row[4].items()]) for row in visited.rows])
+    assert len(rows[0]) >= 3
+    assert rows[0] == rows[1] == rows[2], text
+
+
+def test_variables_are_looked_at_for_who_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    kept = KeptVariables.kept
+    monkeypatch.setattr(KeptVariables, "kept", lambda self, given: looked.append(self.number) or kept(self, given))
+    held = []
+
+    class Own:
+        pass
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        own = Own()
+        held.append(weakref.ref(own))
+        tiles: list[Any] = []
+        for turn in range(3):
+            tiles.append(nl.ndarray((128, 4), dtype=x.dtype, buffer=nl.sbuf))
+            nisa.dma_copy(dst=tiles[turn], src=x)
+        nisa.dma_copy(dst=out, src=tiles[0])
+        tiles.clear()
+        return out
+
+    neff = neurontools.build(kernel, np.zeros((128, 4), np.float32), target="trn2")
+    assert not looked
+    read = read_visits(neff.subgraphs[0])
+    assert read is not None and looked
+    named = [[name for name in read.variables(number) if name.startswith("tiles")] for number in range(len(read))]
+    assert named == [["tiles[0]"], ["tiles[0]", "tiles[1]"], ["tiles[0]", "tiles[1]", "tiles[2]"],
+                     ["tiles[0]", "tiles[1]", "tiles[2]"]]  # fmt: skip
+    gc.collect()
+    assert held[0]() is None, "what the kernel held is let go of once its variables were read"

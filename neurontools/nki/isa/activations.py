@@ -18,6 +18,8 @@ __all__ = ["activation", "activation_reduce"]
 
 # ACTIVATE holds element types in four bits (isa.md 7): newer types need the extended word
 _NIBBLE = 16
+_SBUF = Space.SBUF
+_IDLE, _LOAD = commands.idle, commands.load_reduce
 _BIAS_DTYPES = (
     "float32",
     "bfloat16",
@@ -116,7 +118,7 @@ def _activation(
         # The engine's copy takes neither scale nor bias (isa.md 11); NKI's does, and its identity is the same function.
         fields["function"] = "identity"
     command = _command(t, instruction, reduce_op, reduce_cmd)
-    if command is not commands.idle:
+    if command is not _IDLE:
         fields["reduce_command"] = words.ReduceCommand(command.value)
         fields["reduce_op"] = words.AluOp.ADD
         simple = False
@@ -137,7 +139,7 @@ def _bias(
     if isinstance(found, View):
         operands["bias_pointer"] = found
         # the bias pointer of ACTIVATE is an address in SBUF (isa.md 7)
-        return found.dtype < _NIBBLE and found.allocation.space is Space.SBUF
+        return found.dtype < _NIBBLE and found.allocation.space is _SBUF
     # a word without a bias adds nothing, on every generation
     if found == 0:
         return True
@@ -150,7 +152,7 @@ def _bias(
 
 
 def _command(t: Tracer, instruction: str, reduce_op: Any, reduce_cmd: Any) -> Any:
-    if reduce_cmd.__class__ is not commands or reduce_cmd is commands.load_reduce:
+    if reduce_cmd.__class__ is not commands or reduce_cmd is _LOAD:
         raise reject(t, instruction, "reduce_cmd", reduce_cmd, "must be idle, reset, reduce or reset_reduce")
     if reduce_op is not None:
         found = operator_of(reduce_op)

@@ -44,6 +44,7 @@ ENGINE_NAMES = {
 
 _PSUM = Space.PSUM
 _HBM = Space.HBM
+_ANY_ENGINE = engine.unknown
 
 
 def tensor(tracer: Tracer, instruction: str, argument: str, value: Any) -> NkiTensor:
@@ -198,7 +199,7 @@ def bitvec_dtypes(tracer: Tracer, instruction: str, op: Operator, **tensors: Nki
 
 def pick_engine(tracer: Tracer, instruction: str, wanted: Any, default: str, allowed: tuple[str, ...]) -> str:
     """Return the profiler name of the engine that the kernel asked for, or `default`."""
-    if wanted is engine.unknown or wanted is None:
+    if wanted is _ANY_ENGINE or wanted is None:
         return default
     name = ENGINE_NAMES.get(wanted)
     if name is None or name not in allowed:

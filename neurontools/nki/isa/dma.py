@@ -22,6 +22,10 @@ from neurontools.nki.tracer import Tracer, tracer
 __all__ = ["check_priority", "dma_copy", "dma_transpose"]
 
 _PSUM = Space.PSUM
+_HBM = Space.HBM
+_ERROR, _SKIP = oob_modes.error, oob_modes.skip
+_ANY_MODE, _HARDWARE = dge_modes.unknown, dge_modes.hwdge
+_ANY_ENGINE = engines.unknown
 
 
 def dma_copy(
@@ -52,9 +56,9 @@ def dma_copy(
     if (dst.dtype.packed or src.dtype.packed) and dst.dtype != src.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"packed types are not cast (src is {src.dtype})")
     owner = None
-    if oob_mode is not oob_modes.error and oob_mode is not oob_modes.skip:
+    if oob_mode is not _ERROR and oob_mode is not _SKIP:
         raise reject(t, instruction, "oob_mode", oob_mode, "must be nisa.oob_mode.error or nisa.oob_mode.skip")
-    if dge_mode is not dge_modes.unknown or engine is not engines.unknown:
+    if dge_mode is not _ANY_MODE or engine is not _ANY_ENGINE:
         owner = _queue_engine(t, instruction, dst, dge_mode, engine)
     if dst._indirection is not None or src._indirection is not None:
         return indirect_copy(t, instruction, dst, src, owner, oob_mode, name)
@@ -91,16 +95,16 @@ def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, en
     hwdge has Sync and Scalar. Source: hardware.md 4.4.
     """
     dge_mode = _mode(t, instruction, dge_mode)
-    store = dst.allocation.space is Space.HBM
-    if dge_mode is dge_modes.hwdge:
+    store = dst.allocation.space is _HBM
+    if dge_mode is _HARDWARE:
         if not t.limits.hardware_dge:
             raise reject(t, instruction, "dge_mode", "hwdge", "needs gen3")
-        if engine is engines.unknown:
+        if engine is _ANY_ENGINE:
             return "Activation" if store else "SP"
         if engine not in (engines.sync, engines.scalar):
             raise reject(t, instruction, "engine", engine, "must be nisa.engine.sync or nisa.engine.scalar")
         return ENGINE_NAMES[engine]
-    if engine is not engines.unknown:
+    if engine is not _ANY_ENGINE:
         raise reject(t, instruction, "engine", engine, "goes with dge_mode=nisa.dge_mode.hwdge only")
     if dge_mode is dge_modes.swdge:
         return "Pool"
@@ -166,7 +170,7 @@ def dma_transpose(
     if src.indirection is not None:
         _gather_form(t, src, dge_mode)
         return indirect_copy(t, instruction, dst, src, "Pool", oob_mode, name, order=order)
-    if oob_mode is oob_modes.skip:
+    if oob_mode is _SKIP:
         raise reject(t, instruction, "oob_mode", oob_mode, "goes with indices only")
     if dge_mode is dge_modes.hwdge:
         _hardware_form(t, src)

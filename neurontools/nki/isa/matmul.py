@@ -26,7 +26,8 @@ from neurontools.nki.tracer import Tracer, tracer
 
 __all__ = ["nc_matmul", "nc_transpose"]
 
-_SBUF = Space.SBUF
+_SBUF, _PSUM = Space.SBUF, Space.PSUM
+_FLOAT32 = Dtype.FLOAT32
 _NO_MODE = matmul_perf_mode.none
 _FULL_WIDTH = ("float32", "tfloat32")
 
@@ -68,7 +69,7 @@ def nc_matmul(
     left = _source(t, "stationary", stationary)
     right = _source(t, "moving", moving)
     out = tile(t, "nc_matmul", "dst", dst)
-    if out.allocation.space is not Space.PSUM:
+    if out.allocation.space is not _PSUM:
         raise reject(t, "nc_matmul", "dst", f"{dst.name} in SBUF", "must be in PSUM")
     columns, width, into = prod(stationary.shape[1:]), prod(moving.shape[1:]), prod(dst.shape[1:])
     # AWS's own kernels give the mode by its name.
@@ -224,7 +225,7 @@ def nc_transpose(
             t, instruction, "dst", f"of shape {dst.shape}", f"must be ({columns}, {rows}) for data {data.shape}"
         )
     src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
-    to_psum = src.allocation.space is Space.SBUF and out.allocation.space is Space.PSUM
+    to_psum = src.allocation.space is _SBUF and out.allocation.space is _PSUM
     default = "PE" if to_psum or max(rows, columns) > TRANSPOSE_VECTOR else "DVE"
     chosen = pick_engine(t, instruction, engine, default, ("PE", "DVE"))
     if chosen == "PE":
@@ -241,14 +242,14 @@ def _array_transpose(
 ) -> NkiInstruction:
     """Multiply by the identity in transpose mode."""
     instruction = "nc_transpose"
-    if src.allocation.space is not Space.SBUF or out.allocation.space is not Space.PSUM:
+    if src.allocation.space is not _SBUF or out.allocation.space is not _PSUM:
         raise reject(t, instruction, "data and dst",
                      f"in {src.allocation.space.value} and {out.allocation.space.value}",
                      "the Tensor engine reads SBUF and writes PSUM")  # fmt: skip
     if data.free_size > PARTITIONS:
         raise reject(t, instruction, "data", f"of shape {data.shape}", "the Tensor engine transposes 128 x 128 or less")
     same = src.dtype is out.dtype
-    if not same and not (out.dtype is Dtype.FLOAT32 and src.dtype.is_float):
+    if not same and not (out.dtype is _FLOAT32 and src.dtype.is_float):
         wider = ", or float32" if src.dtype.is_float else ""
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of data, {data.dtype}{wider}")
     psum_span(t, instruction, out)

@@ -16,6 +16,8 @@ from neurontools.nki.tracer import Tracer, tracer
 
 __all__ = ["tensor_reduce", "trailing_axes"]
 
+_FIRST, _LAST = ReduceDims.X, ReduceDims.XYZW
+
 # Source: hardware.md 7.5, column "reduce?".
 REDUCING = frozenset(
     {
@@ -93,8 +95,8 @@ def tensor_reduce(
         raise reject(t, instruction, "elements per partition of dst", dst.free_size,
                      f"must be {kept} for axis {axis} of shape {data.shape}")  # fmt: skip
     folded = merge_dims(src.dims[first - 1 :]) or ((1, 1),)
-    dims = ReduceDims.X + len(folded) - 1
-    if dims > ReduceDims.XYZW:
+    dims = _FIRST + len(folded) - 1
+    if dims > _LAST:
         raise reject(t, instruction, "axis", axis, "folds more than four separate dimensions")
     merged = merge_dims(src.dims[: first - 1]) + folded
     if merged != src.dims:

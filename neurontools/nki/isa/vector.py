@@ -30,6 +30,8 @@ from neurontools.nki.tracer import Tracer, tracer
 __all__ = ["reciprocal", "scalar_tensor_tensor", "tensor_scalar", "tensor_tensor", "tensor_tensor_scan"]
 
 _PSUM = Space.PSUM
+_BYPASS = words.AluOp.BYPASS
+_FLOAT32 = Dtype.FLOAT32
 _WIDE_INTEGERS = ("int32", "uint32")
 _WIDE = frozenset(_WIDE_INTEGERS)  # asked for each operand: by hash, which compares no texts
 
@@ -117,7 +119,7 @@ def tensor_scalar(
     operands = {"src": src, "dst": out}
     fields: dict[str, object] = {
         "op0": first.alu,
-        "op1": words.AluOp.BYPASS if second is None else second.alu,
+        "op1": _BYPASS if second is None else second.alu,
         "reverse0": flag(t, instruction, "reverse0", reverse0),
         "reverse1": flag(t, instruction, "reverse1", reverse1),
     }
@@ -173,7 +175,7 @@ def _immediate(
     found = scalar_or_column(t, instruction, argument, operand, partitions, _WIDE_INTEGERS if bits else ("float32",))
     if isinstance(found, View):
         # The word has one type for its columns; bit operators take the 32 bits as they are.
-        operands[f"immediate{index}_pointer"] = found._replace(dtype=Dtype.FLOAT32)
+        operands[f"immediate{index}_pointer"] = found._replace(dtype=_FLOAT32)
     elif bits:
         if not isinstance(found, int):
             raise reject(t, instruction, argument, found, f"nl.{operator.name} takes an integer")

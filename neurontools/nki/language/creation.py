@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _FILL_BYTES = 16 << 10
+_HBM = Space.HBM
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -59,7 +60,7 @@ def ndarray(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str =
     region = buffer if buffer.__class__ is MemoryRegion else region_of(buffer)
     place = None
     if address is not None:
-        if region.space is Space.HBM:
+        if region.space is _HBM:
             raise t.error(
                 f"ndarray: address={address} of a tensor in {region.value}; only SBUF and PSUM have addresses"
             )
