@@ -33,6 +33,7 @@ from emulator.dma.system import DmaSystem
 from emulator.errors import InputError, LoadError
 from emulator.events import WARNINGS, Event, Notice, SemaphoreChange
 from emulator.faults import Fault, FaultError, Place
+from emulator.known_way import KnownWay
 from emulator.livelock import Joint, Loop
 from emulator.loader import load
 from emulator.memory import new_hash
@@ -81,6 +82,7 @@ class Device:
             ("observers", "watched", "makes_events", "hooks", "log", "notes", "on_unwritten"), "who watches"
         ),
         "reprice": "a what-if of the caller",
+        "way": "of no use but to those who run the program again",
         **dict.fromkeys(
             ("interrupted", "_interrupted_at", "_look_at", "_resumed", "_spent"), "a budget of this machine's time"
         ),
@@ -140,6 +142,7 @@ class Device:
         self.notes: Notes | None = None  # what happens, for who looks at it afterwards
         self.on_unwritten: Callable[[], object] | None = None  # told once, before bytes are used that nothing wrote
         self.replays = True  # whether a run may go the way of one before
+        self.way: KnownWay | None = None  # that it has gone to its end
         self.checking = True
         self.changes: list[SemaphoreChange] = []
         self.warnings: tuple[Notice, ...] = ()

@@ -217,6 +217,12 @@ class Allocation:
         if state.written is not None:
             np.copyto(self.written, state.written)
 
+    def anew(self) -> Allocation:
+        """Return an allocation at the same place that nothing has looked at yet."""
+        made = Allocation(self.address, self.nbytes, self.name)
+        made.set_apart = self.set_apart
+        return made
+
     def untouch(self) -> None:
         """Be as before anything looked at the bytes."""
         self._data, self._written, self.whole, self.pages = None, None, False, None
@@ -271,6 +277,14 @@ class DeviceMemory:
         self._starts: list[int] = []
         self.allocations: dict[int, Allocation] = {}
         self.paged = False  # whether bytes of an allocation lie in a file
+
+    @classmethod
+    def holding_these(cls, allocations: Iterable[Allocation]) -> DeviceMemory:
+        """Return a memory of some allocations, which has room for no other."""
+        made = cls(())
+        made.allocations = {each.address: each for each in allocations}
+        made._starts = sorted(made.allocations)
+        return made
 
     def allocate(self, nbytes: int, name: str, align: int = 4096) -> int:
         """Reserve `nbytes` and return the device address; LoadError where no stack has room."""

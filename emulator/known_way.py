@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ReferenceType, ref
 
 from emulator.action import Action
+from emulator.arch import Arch
 from emulator.context import DeviceContext, Log
 from emulator.core import Core
 from emulator.cost.contention import ContentionState
-from emulator.device_memory import Allocation, Coverage
-from emulator.dma.binding import bytes_of, written_by
+from emulator.device_memory import Allocation, Coverage, DeviceMemory
+from emulator.dma.binding import Copy, bytes_of, copy_of, written_by
 from emulator.dma.regions import regions_of
 from emulator.dma.system import DmaState, DmaSystem
-from emulator.dma.transfer import Transfer
+from emulator.dma.transfer import Side, Transfer
 from emulator.engines import PeState
 from emulator.events import WARNINGS, Notice
 from emulator.extents import Extent
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from emulator.workspace import Workspace
     from formats.neff import Neff
 
-__all__ = ["KnownWay", "RepeatingDevice", "engines_of"]
+__all__ = ["KnownWay", "Memories", "RepeatingDevice", "engines_of"]
 
 Step = Callable[[], object]
 _LARGEST = 1 << 26  # bytes of device memory that moves of a program may keep views of
@@ -49,6 +50,7 @@ class RepeatingDevice(DeviceContext, Protocol):
     replays: bool
     interrupted: bool
     observers: list[Any]
+    way: KnownWay | None
 
     @property
     def cores(self) -> Sequence[Core]: ...
@@ -74,6 +76,17 @@ class RepeatingDevice(DeviceContext, Protocol):
     def interrupt(self) -> None: ...
 
 
+class Memories(Protocol):
+    """What the steps of a program need of a device; its `cores` may be workspaces."""
+
+    @property
+    def arch(self) -> Arch: ...
+    @property
+    def hbm(self) -> DeviceMemory: ...
+    @property
+    def cores(self) -> Sequence[Any]: ...
+
+
 class _CoreEnd(NamedTuple):
     """How a core stands at the end; of its memories, which extents are written."""
 
@@ -90,9 +103,10 @@ class _Carried(NamedTuple):
     transfer: Transfer
     settled: tuple[int, ...]
 
-    def step(self, device: RepeatingDevice) -> Step:
+    def step(self, device: Memories) -> Step:
         """Return what moves the bytes, for devices whose memories are where this one's are."""
-        move, sides = bytes_of(device, self.transfer), self.transfer.writes
+        whole: Any = device  # nothing but memories is asked for
+        move, sides = bytes_of(whole, self.transfer), self.transfer.writes
         if not self.settled or not any(side.space == "SBUF" for side in sides):
             return move
         regions = regions_of(sides, device.arch.sbuf_bytes.whole)
@@ -105,10 +119,14 @@ class _Carried(NamedTuple):
 
         return settled
 
-    def tensors(self, device: RepeatingDevice) -> list[Allocation]:
-        """Return the allocations that the transfer touches."""
-        sides = [side for side in (*self.transfer.reads, *self.transfer.writes) if side.space == "HBM"]
-        return [found for side in sides if (found := device.hbm.find(side.address)) is not None]
+    def copy(self, device: Memories) -> Copy | None:
+        """Return what it does on any memories; None for what is no copy, or meets products."""
+        whole: Any = device
+        return None if self.settled else copy_of(whole, self.transfer)
+
+    def tensors(self, device: RepeatingDevice) -> tuple[list[int], list[int]]:
+        """Return the addresses of the tensors that the transfer reads and of those that it writes."""
+        return _tensors(device, self.transfer.reads), _tensors(device, self.transfer.writes)
 
 
 class KnownWay:
@@ -143,12 +161,18 @@ class KnownWay:
             for address, each in device.hbm.allocations.items()
             if (found := each.coverage()) is not None
         ]
-        # Which allocations each transfer touches.
-        self._places = {
-            at: tuple([found.address for found in carried.tensors(device)]) for at, carried in self._carried.items()
-        }
+        # The tensors in the order in which they are touched, by which transfers; those that the program writes.
+        self.touched: dict[int, list[int]] = {}
+        self.written: set[int] = set()
+        for at, carried in self._carried.items():
+            reads, writes = carried.tensors(device)
+            for address in dict.fromkeys((*reads, *writes)):
+                self.touched.setdefault(address, []).append(at)
+            self.written.update(writes)
+        self._copies: dict[int, Copy | None] = {}  # what transfers do wherever tensors lie, as far as they are copies
         self._bound: list[Step | None] = []  # the steps, where the tensors lie as they did last time
-        self._tensors: list[tuple[int, Bytes]] = []
+        self._tensors: dict[int, Bytes] = {}
+        self.run: Any = None  # what is known of all of a run that goes this way (emulator.runtime.known_runs)
 
     def _note(self, log: Log) -> None:
         """Note what completed, in order."""
@@ -173,7 +197,7 @@ class KnownWay:
             and self._condition == condition
             and len(self.steps) <= device.max_steps
             and self._now_ps <= device.limit_ps
-            and all(held() is core.workspace for held, core in zip(self._workspaces, device.cores, strict=True))
+            and self.goes_on([core.workspace for core in device.cores])
             and self._words == [_raw(engine) for engine in engines_of(device)]
         )
 
@@ -221,9 +245,42 @@ class KnownWay:
         device.dma.restore(self._dma)
         self._warn(device, done)
         device.end(self._now_ps, done)
+        device.way = self
         return device.outcome
 
-    def _take_memories(self, device: RepeatingDevice) -> list[ChipMemory | Allocation]:
+    def carry_out(self, memories: Memories, lent: frozenset[int]) -> None:
+        """Carry out all steps on memories that stand at the beginning, whose notes are those of the end after that.
+
+        Tensors at the addresses `lent` are only read, and have their bytes for this once. After an error bytes may be
+        written that nothing tells of.
+        """
+        self._take_memories(memories)
+        steps = self._steps_on(memories, lent)
+        for core in memories.cores:
+            core.pe.defer(True)
+        try:
+            for step in steps:
+                if step is not None:
+                    step()
+        except BaseException:
+            for core in memories.cores:
+                core.memory.unaccounted = True
+            raise
+        finally:
+            for core in memories.cores:
+                core.pe.defer(False)
+            # Nothing of what is lent stays here.
+            for address in lent:
+                for at in self.touched.get(address, ()):
+                    steps[at] = None
+        for core, end in zip(memories.cores, self._cores, strict=True):
+            core.memory.notes.extents += end.written
+
+    def goes_on(self, workspaces: Sequence[Workspace]) -> bool:
+        """Return whether these are the memories of the program, those of as many cores."""
+        return all(held() is each for held, each in zip(self._workspaces, workspaces, strict=True))
+
+    def _take_memories(self, device: Memories) -> list[ChipMemory | Allocation]:
         """Return what is given to the steps as other runs left it, since they overwrite all of that."""
         found: list[ChipMemory | Allocation] = []
         for core, overwritten in zip(device.cores, self._overwritten, strict=True):
@@ -233,7 +290,7 @@ class KnownWay:
                 core.memory.freshen()
         whole = {address for address, coverage in self._hbm if coverage is True} if self._overwrites else ()
         # In the order in which they are touched, so that those that are made now are those that were left last.
-        for address in dict.fromkeys([each for places in self._places.values() for each in places]):
+        for address in self.touched:
             held = device.hbm.allocations[address]
             if address in whole and not held.touched:
                 held.take_unfilled()
@@ -242,20 +299,23 @@ class KnownWay:
                 held.data  # noqa: B018  (which makes it)
         return found
 
-    def _steps_on(self, device: RepeatingDevice) -> list[Step | None]:
-        """Return the steps, with moves bound to where the tensors of a device lie."""
-        held = device.hbm.allocations
-        moved = {address for address, array in self._tensors if held[address].data is not array}
+    def _steps_on(self, device: Memories, lent: frozenset[int] = frozenset()) -> list[Step | None]:
+        """Return the steps, with moves bound to where the tensors of a device lie; `lent` ones are not kept."""
+        touched = {address: device.hbm.allocations[address].data for address in self.touched}
+        moved = {address for address, array in touched.items() if self._tensors.get(address) is not array}
         if self._bound and not moved:
             return self._bound
         steps = (self._bound or self.steps).copy()
-        for at, carried in self._carried.items():
-            if not self._bound or not moved.isdisjoint(self._places[at]):
-                steps[at] = carried.step(device)
-        self._bound, self._tensors = [], []
-        touched = {address: held[address].data for places in self._places.values() for address in places}
-        if sum([array.nbytes for array in touched.values()]) <= _LARGEST:
-            self._bound, self._tensors = steps, list(touched.items())
+        changed = (at for address in moved for at in self.touched[address]) if self._bound else self._carried
+        for at in changed:
+            if at not in self._copies:
+                self._copies[at] = self._carried[at].copy(device)
+            copy = self._copies[at]
+            steps[at] = self._carried[at].step(device) if copy is None else copy.move(touched[copy.tensor])
+        self._bound, self._tensors = [], {}
+        kept = {address: array for address, array in touched.items() if address not in lent}
+        if sum([array.nbytes for array in kept.values()]) <= _LARGEST:
+            self._bound, self._tensors = steps, kept
         return steps
 
     def _catch_up(
@@ -271,7 +331,7 @@ class KnownWay:
         Of the tensors that were `untouched`, those are again that no step has come to; what is `stale` holds bytes of
         other runs where nothing is written.
         """
-        reached = {address for at, places in self._places.items() if at < steps for address in places}
+        reached = {address for address, users in self.touched.items() if users[0] < steps}
         for each in untouched:
             if each.address not in reached:
                 each.untouch()
@@ -302,6 +362,11 @@ class KnownWay:
         """Give a device the warnings of so many steps."""
         device.warnings = tuple([notice for at, notice in self._notices if at < steps])
         device.checking = len(device.warnings) < WARNINGS
+
+
+def _tensors(device: RepeatingDevice, sides: Sequence[Side]) -> list[int]:
+    found = [device.hbm.find(side.address) for side in sides if side.space == "HBM"]
+    return [each.address for each in found if each is not None]
 
 
 def engines_of(device: RepeatingDevice) -> Iterator[Sequencer]:

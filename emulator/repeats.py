@@ -55,7 +55,8 @@ def run_again(device: RepeatingDevice, run: Callable[[], str], advance: Callable
     finally:
         device.log = None
     if outcome == "finished" and device.steps <= _MOST and _is_alone(device, log):
-        ways.append(KnownWay(device, model, condition, log))
+        device.way = KnownWay(device, model, condition, log)
+        ways.append(device.way)
         while sum([len(each.steps) for each in ways]) > _MOST:
             del ways[0]
     return outcome

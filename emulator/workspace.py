@@ -91,6 +91,24 @@ def take_workspace(arch: Arch, index: int) -> Workspace:
     return found
 
 
+def take_waiting(belongs: Callable[[list[Workspace]], Kept | None], cores: int) -> tuple[list[Workspace], Kept] | None:
+    """Return the latest workspaces of all cores, fresh as `take_workspace` gives them, and what belongs to them.
+
+    None, and nothing is taken, where nothing does.
+    """
+    with _lock:
+        found = [next((each for each in reversed(_waiting) if each.index == index), None) for index in range(cores)]
+        taken = [each for each in found if each is not None]
+        wanted = belongs(taken) if cores and len(taken) == cores else None
+        if wanted is None:
+            return None
+        for each in taken:
+            _waiting.remove(each)
+    for each in taken:
+        each.renew()
+    return taken, wanted
+
+
 def give_back(workspace: Workspace) -> None:
     """Take over a workspace; nobody may look at its arrays, or at views of them, after that."""
     surplus: Workspace | None = workspace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import setitem
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,9 +31,10 @@ from formats.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from emulator.context import DeviceContext
 
-__all__ = ["bind", "bind_parts", "bytes_of", "place_of", "written_by"]
+__all__ = ["Copy", "bind", "bind_parts", "bytes_of", "copy_of", "place_of", "written_by"]
 
 Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
 Move = Callable[[], None]
 
 
@@ -212,6 +214,38 @@ def bytes_of(device: DeviceContext, transfer: Transfer) -> Move:
             each()
 
     return move
+
+
+class Copy(NamedTuple):
+    """A copy between a tile, which stays where it is, and a part of a tensor, whose bytes lie elsewhere each time."""
+
+    tile: Array
+    loads: bool
+    tensor: int
+    shape: tuple[int, ...]
+    element: np.dtype[Any]
+    offset: int
+    strides: tuple[int, ...]
+
+    def move(self, data: Bytes) -> Callable[[], object]:
+        """Return what moves the bytes, for the bytes of the tensor."""
+        part: Array = np.ndarray(self.shape, self.element, data, self.offset, self.strides)
+        return partial(setitem, self.tile, ..., part) if self.loads else partial(setitem, part, ..., self.tile)
+
+
+def copy_of(device: DeviceContext, transfer: Transfer) -> Copy | None:
+    """Return what a transfer does that copies between a tile and a tensor, None for all others."""
+    copied = _plan_copy(transfer.parts)
+    if not copied:
+        return None
+    _, source, target = copied
+    found, into = look_up(device, source, "src"), look_up(device, target, "dst")
+    leaves, arrives = len(source) == 2, len(target) == 2  # a side in SBUF
+    if found is None or into is None or found[0].shape != into[0].shape or leaves == arrives:
+        return None
+    tile, tensor = (found[0], target) if leaves else (into[0], source)
+    start, _, offset, _, _, _, element, shape, strides = tensor
+    return Copy(tile, tensor is source, start, shape, element, offset, strides)
 
 
 def written_by(device: DeviceContext, transfer: Transfer) -> list[Extent]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,10 @@ from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
 from emulator.observers import is_observer
 from emulator.pace import seldom_collected
+from emulator.runtime.known_runs import keep_run, run_known
 from emulator.settings import Settings
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff, TensorInfo, open_neff
 from formats.nrt.status import NrtStatus
 from formats.targets import Target, resolve_target
@@ -150,6 +152,11 @@ def _executed(
 
         watching = [Again(checks), *watching]
     arrays = check_inputs(opened, inputs)
+    alone = not watching and progress is None and guard is nullcontext
+    started = perf_counter()
+    known = run_known(opened, settings, arrays) if alone else None
+    if known is not None:
+        return _result_again(*known, perf_counter() - started)
     device = new_device(opened, settings, unseen=not watching)
     device.observers.extend(observer for observer in watching if is_observer(observer))
     device.load(opened)
@@ -172,6 +179,9 @@ def _executed(
             observer.finish()
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
     result = result_of(device, seconds, findings, () if stream is None else stream.records(), last=not observers)
+    if alone and stream is None:
+        by_core = tuple([tuple(each) for each in result.outputs_by_core])
+        keep_run(device, settings, _Known(replace(result, outputs={}, outputs_by_core=()), by_core))
     if not observers:
         # Nobody else has seen the device: its memories serve the next run, and so does what checks keep beside them.
         device.release()
@@ -179,6 +189,21 @@ def _executed(
             if hasattr(observer, "release"):
                 observer.release()
     return result
+
+
+class _Known(NamedTuple):
+    """What a known run gives: a result, whose outputs are others each time, and the outputs of each core by name."""
+
+    result: Result
+    by_core: tuple[tuple[str, ...], ...]
+
+
+def _result_again(outputs: dict[str, Array], known: _Known, seconds: float) -> Result:
+    """Return what came of a run that is known."""
+    found = known.result
+    by_core = tuple([{name: outputs[name] for name in names} for names in known.by_core])
+    stats = replace(found.stats, seconds=seconds, words=dict(found.stats.words))
+    return replace(found, outputs=outputs, outputs_by_core=by_core, stats=stats, unwritten=dict(found.unwritten))
 
 
 def new_device(neff: Neff, settings: Settings, *, unseen: bool = False) -> Device:
