@@ -23,10 +23,11 @@ Each of these works its times out; "again" is a run with timing of a program who
 (`emulator/repeats.py`), "beyond again" what that takes beyond "NumPy".
 The unit is a call, the time of one call of `def f(x, y): return x + y` in the same process, so that figures of
 different machines compare.  "NumPy" is what the effects of the words and the moves of the transfers take alone, called
-one after the other in the order of the run, and "beyond" what a run with timing takes beyond it: the two, and runs
-whose way is known, take turns, more of them where the best two of any differ by more than 2 %, and the best of each
-counts ("timing" and "again" are of the rounds of all phases).  A member that has no row is named, and the status is
-not 0 then, but for public NEFFs that are refused and for what --minutes leaves out.
+one after the other in the order of the run, and "beyond" what a run with timing takes beyond it: the two, runs without
+timing, and runs whose way is known, take turns, more of them where the best two of any differ by more than 2 %, and the
+best of each counts ("timing" and "no timing" are the best of these and of the rounds of all phases, "again" of the
+latter).  A member that has no row is named, and the status is not 0 then, but for public NEFFs that are refused and for
+what --minutes leaves out.
 "Python calls" are counted, not timed: Python and C functions called in a run with timing, a word; no load of the
 machine changes them.  One BLAS thread.
 """
@@ -246,21 +247,21 @@ def logged(neff, inputs):
 
 
 def in_turns(neff, inputs, least):
-    """Return the best times of effects and moves alone, of a run with timing, and of one whose way is known.
+    """Return the best times of effects and moves alone, of runs with and without timing, and of one whose way is known.
 
     They take turns, so that what slows the machine down for a while slows all of them down; where the best two of any
     differ, there are more turns.
     """
     device, steps = logged(neff, inputs)
-    found = {"NumPy": [], "timing": [], "again": []}
+    found = {"NumPy": [], "timing": [], "no timing": [], "again": []}
     for _ in turns(found, least):
         with at_pace():
             started = time.process_time()
             for step in steps:
                 step()
             found["NumPy"].append(time.process_time() - started)
-        for phase in ("timing", "again"):
-            other, _, seconds = run(neff, inputs, replays=phase == "again")
+        for phase in ("timing", "no timing", "again"):
+            other, _, seconds = run(neff, inputs, timing=phase != "no timing", replays=phase == "again")
             other.release()
             found[phase].append(seconds)
     device.release()
@@ -368,6 +369,8 @@ def measure(opener, call, repeats):
         best["again"] = min(best.get("again", math.inf), again)
     beside = in_turns(neff, inputs, repeats)
     best["NumPy"] = beside["NumPy"]
+    for phase in ("timing", "no timing"):
+        best[phase] = min(best[phase], beside[phase])
     best["beyond"], best["beyond again"] = beside["timing"] - beside["NumPy"], beside["again"] - beside["NumPy"]
     figures = {phase: round(seconds / call / words) for phase, seconds in best.items()}
     figures["Python calls"] = round(counted(lambda: run(neff, inputs)) / words, 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import prod
 
 import numpy as np
 
@@ -104,7 +103,6 @@ def is_simple(transfer: Transfer) -> bool:
         and source.address == target.address
         and source.dims == target.dims
         and source.run == target.run
-        and _is_spread(target.dims, target.run)
     )
 
 
@@ -126,16 +124,11 @@ def _near(written: list[tuple[int, Side]], read: list[tuple[int, Side]]) -> bool
 
 
 def _folds_back(side: Side) -> bool:
-    """Return whether steps of a side fold back onto it."""
-    return _fold(side.dims, side.run)
+    """Return whether steps of a side may fold back onto it."""
+    return not _is_spread(side.dims, side.run)
 
 
 @lru_cache(1 << 10)
-def _fold(dims: tuple[tuple[int, int], ...], run: int) -> bool:
-    reach = run + sum(abs(step) * (count - 1) for step, count in dims)
-    return run * prod(count for _, count in dims) > reach
-
-
 def _is_spread(dims: tuple[tuple[int, int], ...], run: int) -> bool:
     """Return whether each step goes beyond all that smaller ones reach, so that no two runs share a byte."""
     reach = run

@@ -81,7 +81,7 @@ class KnownRun(Generic[Kept]):
         self._inputs: dict[int, Bytes] = {}  # where copies of small ones go, always the same
         self._lent = {
             address
-            for address in inputs - way.written
+            for address in inputs - way.written - results  # what comes out is not the caller's own array
             if device.hbm.allocations[address].nbytes >= _LENT * len(way.touched.get(address, ()))
         }
 

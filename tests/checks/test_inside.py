@@ -42,3 +42,38 @@ def test_a_simple_transfer_does_nothing_to_itself(monkeypatch: pytest.MonkeyPatc
         clashes[clash is not None] += 1
     assert min(clashes.values()) > 100
     assert sum(simple for _, simple, is_same in transfers if is_same) > 100
+
+
+def bytes_of(side: Side) -> list[int]:
+    """Return the addresses of all bytes of a side, each as often as it is touched."""
+    starts = [side.address]
+    for step, count in side.dims:
+        starts = [start + step * place for start in starts for place in range(count)]
+    return [start + byte for start in starts for byte in range(side.run)]
+
+
+def test_whatever_writes_a_byte_twice_is_told() -> None:
+    chance, device = random.Random(5), Device("trn2")
+    told = {True: 0, False: 0}
+    for _ in range(4000):
+        run = chance.choice((4, 8))
+        spaces = chance.choice((("HBM", "SBUF"), ("SBUF", "HBM")))
+        source, target = (side(chance, space, run) for space in spaces)
+        part = Part("copy", ((source, target),))
+        clash = clash_of(device, Transfer(Request(queue="q", core=0, engine="SP", pc=0, parts=(part,))))
+        touched = bytes_of(target)
+        is_twice = len(touched) > len(set(touched))
+        assert (clash is not None) == is_twice
+        told[is_twice] += 1
+    assert min(told.values()) > 100
+
+
+def test_runs_that_overlap_within_partitions_are_told() -> None:
+    """Steps from partition to partition leave room for more bytes than the runs have."""
+    dims = (SBUF_PARTITION_STRIDE, 4), (4, 3)
+    target, source = (Side(space, 0, 64, dims, 8, Dtype.UINT8) for space in ("SBUF", "HBM"))
+    part = Part("copy", ((source, target),))
+    transfer = Transfer(Request(queue="q", core=0, engine="SP", pc=0, parts=(part,)))
+    assert not is_simple(transfer)
+    clash = clash_of(Device("trn2"), transfer)
+    assert clash is not None and clash.kind == "overlap"
