@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from formats import isa
 from formats.neff import Neff, open_neff
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
+from tests.counting import counted
 
 __all__ = ["Edit", "assembled", "calls_of", "checked", "drop_wait", "serious", "waits_of"]
 
@@ -52,17 +52,7 @@ def checked(
 
 def calls_of(function: Callable[[], object]) -> int:
     """Return how many functions of Python and C a function calls."""
-    calls = 0
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
+    calls, _ = counted(function, builtins=True)
     return calls
 
 

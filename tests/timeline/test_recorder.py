@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from sys import setprofile
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from emulator.events import Event
 from emulator.timeline import EngineTrack, Owner, QueueTrack, Recorder, Track
 from emulator.timeline.measure import data_decides, measure
 from neurontools.debugger import Session
+from tests.counting import counted
 from tests.timeline.support import case, record
 
 
@@ -137,24 +136,21 @@ def test_whoever_looks_on_the_way_sees_what_the_end_shows() -> None:
 
 def test_a_recorder_that_nobody_looks_at_does_little_but_note() -> None:
     neff, inputs = case("softmax")
-    calls = noted = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
+    noted = 0
 
     def run(recording: bool) -> int:
-        nonlocal calls, noted
+        nonlocal noted
         device = Device(neff.target, len(neff.subgraphs))
         device.replays = False
         device.load(neff)
         device.set_inputs(inputs)
-        calls = 0
-        setprofile(count)
-        if recording:
-            device.observers.append(Recorder(device))
-        device.run()
-        setprofile(None)
+
+        def go() -> None:
+            if recording:
+                device.observers.append(Recorder(device))
+            device.run()
+
+        calls, _ = counted(go, builtins=True)
         noted = 2 * device.steps  # a beginning and an end of each
         device.release()
         return calls

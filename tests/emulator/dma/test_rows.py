@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -21,6 +20,7 @@ from emulator.dma.transfer import Limit, Part, Side, Transfer, facts_of
 from emulator.faults import FaultError
 from formats.dtypes import Dtype
 from formats.isa import Nop
+from tests.counting import counted
 
 PARTITION = 0x40000
 ROOM = 1 << 12
@@ -226,16 +226,12 @@ def _calls(op: str, moving: int, skip: bool, rows: int) -> int:
             "apart": 0, "sides": sides}  # fmt: skip
     twin = Twin(word)
     twin.device.cores[0].memory.mark_written("SBUF", 0, 128, 0, WIDTH)
-    request, calls = twin.transfer.request, 0
+    request = twin.transfer.request
 
-    def count(frame: object, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
+    def move() -> None:
+        request.facts, bind(twin.device, twin.transfer)()
 
     _box.cache_clear()
-    before = sys.getprofile()
-    sys.setprofile(count)
-    request.facts, bind(twin.device, twin.transfer)()
-    sys.setprofile(before)
+    calls, _ = counted(move)
     twin.device.release()
     return calls
