@@ -15,7 +15,7 @@ To build again is to make the file of a kernel and its arguments: of a script fr
 arguments to where it has the file, as of kernels that are handed to `neurontools.build`; of a .s file all that opening
 it takes, reading, assembling and the inputs.  What a script does up to its launch is its own: "opening again" is
 opening it as a whole, with the lines of the script, the arrays that it draws, and the copies of these that a command
-takes; of vector_add.py that is five times as much, most of it 307,200 random numbers.
+takes; of vector_add.py that is several times as much, most of it 307,200 random numbers.
 "whole" is a run as who calls the library has it, with loading and what becomes of inputs and outputs; "checks" is the
 same with all checks, of a file that was not checked before, "checks again" of one whose way is known
 (`emulator/checks/again.py`).
@@ -148,7 +148,9 @@ def tutorials(corpus):
     for name, (file, function, given, _) in KERNELS.items():
         if (folder / file).exists():
             arrays = [np.ones(one, np.float32) if isinstance(one, tuple) else one for one in given]
-            yield f"tutorial {name}", kernel(load(folder / file, function), *arrays)
+            with environment_kept():  # one of them chooses a target
+                loaded = load(folder / file, function)
+            yield f"tutorial {name}", kernel(loaded, *arrays)
 
 
 def public_files(corpus, largest):
