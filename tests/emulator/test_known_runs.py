@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,21 +23,12 @@ from emulator.settings import USUAL
 from emulator.workspace import give_back, take_waiting, take_workspace
 from formats.dtypes import Dtype
 from formats.neff import Neff, open_neff
-from neurontools import nki
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from tests.emulator.test_repeats import opened, others, spoiled
 from tests.identity.table import programs
 
-
-@pytest.fixture(autouse=True)
-def _apart() -> Iterator[None]:
-    """Begin without workspaces of other tests."""
-    nki.install()
-    workspace._waiting.clear()
-    yield
-    workspace._waiting.clear()
-    nki.uninstall()
+pytestmark = pytest.mark.usefixtures("fresh_workspaces")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,6 @@ from emulator.faults import fault_error
 from emulator.known_way import KnownWay
 from emulator.memory import ChipMemory
 from formats.neff import Neff, open_neff
-from neurontools import nki
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from tests.identity.table import programs
@@ -28,14 +27,7 @@ from tests.identity.table import programs
 LONG = ("examples attention", "small_tiles", "loading_matmul")
 
 
-@pytest.fixture(autouse=True)
-def _apart() -> Iterator[None]:
-    """Begin without workspaces of other tests."""
-    nki.install()
-    workspace._waiting.clear()
-    yield
-    workspace._waiting.clear()
-    nki.uninstall()
+pytestmark = pytest.mark.usefixtures("fresh_workspaces")
 
 
 @cache

@@ -145,7 +145,9 @@ def test_serve_without_its_package_is_one_line(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_serve_hands_the_command_to_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    serving = pytest.importorskip("neurontools.tui.serving")
+    pytest.importorskip("textual_serve", reason="the screen in a browser needs textual-serve")
+    from neurontools.tui import serving
+
     made: list[object] = []
 
     class Server:
