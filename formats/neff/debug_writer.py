@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -10,7 +10,7 @@ from formats.named_tuple import NamedTuple
 from formats.neff.debuginfo import ENGINE_IDS
 from formats.neff.wire import packed, varint, write_bytes, write_varint
 
-__all__ = ["DebugEntry", "DebugFiles", "DebugWriter", "EntryFields"]
+__all__ = ["DebugEntry", "DebugFiles", "DebugWriter", "Entries", "EntryFields", "EntryMaker"]
 
 _PENGUIN = "debug_info_penguin.dbg"
 # an instruction's kind: neither a transpose nor anything else that has a number (formats.md 3.9)
@@ -27,6 +27,8 @@ class DebugEntry(NamedTuple):
 
 
 EntryFields = tuple[Any, ...]
+EntryMaker = Callable[[], Sequence[EntryFields | None]]
+Entries = list[EntryFields | None] | EntryMaker
 _Place = tuple[Any, ...]  # file and line, and the text where there is one
 
 
@@ -43,7 +45,7 @@ class DebugWriter:
         self._next = 1
         self._origins: dict[_Place, int] = {}
 
-    def engine(self, engine: str, entries: list[EntryFields | None]) -> None:
+    def engine(self, engine: str, entries: Sequence[EntryFields | None]) -> None:
         """Add one engine, one entry per 64-byte slot."""
         references: dict[EntryFields, bytes] = {}
         strings: dict[str, int] = {}
@@ -113,7 +115,7 @@ class DebugWriter:
 class DebugFiles:
     """The members of one subgraph's debug info, by their names in the archive, written when the first is asked for."""
 
-    def __init__(self, subgraph: int, folder: str, engines: Mapping[str, list[EntryFields | None]]) -> None:
+    def __init__(self, subgraph: int, folder: str, engines: Mapping[str, Entries]) -> None:
         self._subgraph, self._folder, self._engines = subgraph, folder, engines
 
     def members(self) -> dict[str, Callable[[], bytes]]:
@@ -125,7 +127,7 @@ class DebugFiles:
     def _written(self) -> dict[str, bytes]:
         writer = DebugWriter(self._subgraph)
         for engine, entries in self._engines.items():
-            writer.engine(engine, entries)
+            writer.engine(engine, entries() if callable(entries) else entries)
         return {f"{self._folder}/{name}": content for name, content in writer.local.items()} | writer.shared
 
     def _member(self, name: str) -> bytes:

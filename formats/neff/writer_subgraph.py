@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from formats.engines import ENGINES
 from formats.errors import FormatError
-from formats.neff.debug_writer import DebugFiles, EntryFields
+from formats.neff.debug_writer import DebugFiles, Entries, EntryFields, EntryMaker
 from formats.neff.definition import (
     ENGINE_KEYS,
     EXTENDED_FEATURE,
@@ -76,7 +76,7 @@ class SubgraphWriter:
         self._implied: set[str] = set()
         self._sets: dict[str, tuple[dict[str, int], dict[str, Content]]] = {}
         self._constants: dict[str, bytes] = {}
-        self._debug: dict[str, list[EntryFields | None]] = {}
+        self._debug: dict[str, Entries] = {}
 
     def stream(self, engine: str, data: bytes | bytearray) -> None:
         """Set the instruction words of an engine."""
@@ -276,13 +276,17 @@ class SubgraphWriter:
         self._sets[name] = codes, {f"{name}.json": profile, f"{name}_bkt.bin": buckets, f"{name}_ctrl.bin": controls}
         return codes
 
-    def debug(self, engine: str, entries: Iterable[EntryFields | None]) -> None:
+    def debug(self, engine: str, entries: Iterable[EntryFields | None] | EntryMaker) -> None:
         """Set where the instructions of an engine come from: (name, file, line), optionally the tensor's text, or None.
 
-        One entry per instruction, or one per 64-byte slot; the counts must match the stream.
+        One entry per instruction, or one per 64-byte slot; the counts must match the stream. What makes them once
+        somebody asks makes one such per slot.
         """
         if engine not in ENGINES:
             raise self._no_engine(engine)
+        if callable(entries):
+            self._debug[engine] = entries
+            return
         kept = list(entries)
         if () in kept or not set(map(len, filter(None, kept))) <= _ENTRY_LENGTHS:
             raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
@@ -321,8 +325,11 @@ class SubgraphWriter:
             data = self._streams.get(engine)
             files[binary] = self._prelude() if data is None else data
             files[text] = JsonContent(json_bytes, partial(self._engine_json, engine))
-        entries: dict[str, list[EntryFields | None]] = {}
+        entries: dict[str, Entries] = {}
         for engine, given in self._debug.items():
+            if callable(given):
+                entries[engine] = given
+                continue
             size = len(self._streams[engine] if engine in self._streams else self._prelude())
             entries[engine] = given if len(given) * WORD == size else self._per_slot(engine, given)
         for name, data in self._constants.items():

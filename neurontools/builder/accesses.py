@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from formats.engines import ENGINES
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.builder.areas import Access, Way, access_to
+from neurontools.builder.emitted import ROW
 from neurontools.builder.hazards import NOWHERE, Memory, Needs, Record, Region
 from neurontools.builder.sharing import Sharing
 from neurontools.builder.streams import GUARDED
@@ -17,51 +15,22 @@ from neurontools.builder.tiles import Tiles
 from neurontools.builder.trace import Space, View
 from neurontools.builder.vector_clocks import VectorClocks
 
-__all__ = ["Accesses", "TileState", "Uses", "packed_use"]
+__all__ = ["Accesses", "TileState"]
 
 _HBM, _PSUM = Space.HBM, Space.PSUM
 # behind every operation
 _NEVER = 1 << 62
-_ROW = 2 * len(ENGINES)
-_USE = struct.Struct("=5q")
-packed_use = _USE.pack
-
-
 # One tile while the program runs through its life: engine address of its first byte and bytes between partitions, its
-# first partition, its byte there, where its row in `Uses.pcs` begins, the region of what touched it so far. It is a
+# first partition, its byte there, where its row in `Emitted.pcs` begins, the region of what touched it so far. It is a
 # plain tuple, as `builder.areas.Access`.
 TileState = tuple[int, int, int, int, int, Region]
 
 
-class Uses:
-    """Which words use which tiles: noted as the program is emitted, put together for whoever asks.
-
-    `rows` has, tile by tile as they were touched, where each one's row in `pcs` begins. `notes` has, as `packed_use`
-    gives them, engine and its first and last word that use the tiles touched from one number of rows to another.
-    """
-
-    def __init__(self, tiles: int) -> None:
-        self.rows: list[int] = []
-        self.notes = bytearray()
-        self._tiles = tiles
-
-    def pcs(self) -> array[int]:
-        """Return a row per tile, in the order of their lives: first and last word of each engine that uses it.
-
-        -1 stands where none does.
-        """
-        pcs, rows = array("q", [-1]) * (_ROW * self._tiles), self.rows
-        for engine, first, last, begin, end in _USE.iter_unpack(self.notes):
-            for row in rows[begin:end]:
-                at = row + 2 * engine
-                if pcs[at] < 0:
-                    pcs[at] = first
-                pcs[at + 1] = last
-        return pcs
-
-
 class Accesses:
-    """Regions of all memories of a core; `tiles` has the state of every tile that lives now, by allocation id."""
+    """Regions of all memories of a core; `tiles` has the state of every tile that lives now, by allocation id.
+
+    `touched` has, tile by tile as they were touched, where each one's row in `Emitted.pcs` begins.
+    """
 
     def __init__(self, tiles: Tiles, written: frozenset[int], clocks: VectorClocks) -> None:
         self._clocks = clocks
@@ -72,7 +41,7 @@ class Accesses:
         # Lives are in the order of first uses, but for those that a loop makes longer at their beginning.
         self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
         self.next = firsts[self._coming[-1]] if firsts else _NEVER  # the operation that the next life begins with
-        self.uses = Uses(len(tiles.lives))
+        self.touched: list[int] = []
         self._sbuf, self._psum = Memory(clocks), Memory(clocks)
         self._tensors: dict[int, Region] = {}
         self._group_regions: dict[int, Region] = {}
@@ -100,20 +69,22 @@ class Accesses:
                 region = self._group_regions.get(group) or self._group_regions.setdefault(group, Region())
                 memory.give(byte, high, region)
             address = base + partition * stride + byte
-            states[tile.id] = address, stride, partition, byte, row * _ROW, region
+            states[tile.id] = address, stride, partition, byte, row * ROW, region
             following = lives[coming[-1]].first if coming else _NEVER
         self.next = following
 
-    def access(self, view: View, write: bool, engine: int, actor: int, unit: int, needs: Needs) -> None:
-        """Order an access with those before it: add to `needs` what it must wait for."""
+    def access(
+        self, view: View, write: bool, engine: int, actor: int, unit: int, needs: Needs, itself: int = -1
+    ) -> None:
+        """Order an access with those before it but those of the actor `itself`: add to `needs` what it waits for."""
         key = (view.dims, view.dtype.size, write)
         known = self._accesses.get(key)
         if known is None:
             known = self._accesses[key] = access_to(0, *key)
-        self.touch(view, known, engine, actor, unit, needs, None)
+        self.touch(view, known, engine, actor, unit, needs, None, itself)
 
     def touch(self, view: View, access: Access, engine: int, actor: int, unit: int, needs: Needs,
-              way: Way | None) -> None:  # fmt: skip
+              way: Way | None, itself: int = -1) -> None:  # fmt: skip
         """Order an access of a transfer as `access` does, for a view whose way is known too."""
         allocation, _, partition, partitions, offset, _ = view
         _, shape, shift, reach, step, write = access
@@ -127,13 +98,13 @@ class Accesses:
             _, _, first, byte, row, region = self.tiles[allocation.id]
             if allocation.id in self.sharing.tiles:
                 self.sharing.access(view, write)
-            self.uses.rows.append(row)
+            self.touched.append(row)
             first += partition
             offset += byte
         low = offset + shift
         region.access(
             (unit, low, low + reach, first, first + partitions, shape, step, way),
-            write, actor, needs, self._clocks.known[engine], -1,
+            write, actor, needs, self._clocks.known[engine], itself,
         )  # fmt: skip
 
     def arrive(self, view: View, actor: int, unit: int) -> None:
@@ -141,7 +112,7 @@ class Accesses:
         *_, row, region = self.tiles[view.allocation.id]
         if view.allocation.id in self.sharing.tiles:
             self.sharing.access(view, True)
-        self.uses.rows.append(row)
+        self.touched.append(row)
         access = access_to(0, view.dims, view.dtype.size, True)
         region.replace(self._record(view, access, unit), actor)
 
@@ -164,7 +135,7 @@ class Accesses:
     def operands(self, views: Sequence[View], accesses: Sequence[Access], actor: int, unit: int, needs: Needs,
                  addresses: list[int]) -> None:  # fmt: skip
         """Order accesses to operands on chip as `touch` does; note the engine address of each one's first element."""
-        tiles, used = self.tiles, self.uses.rows.append
+        tiles, used = self.tiles, self.touched.append
         shared = self.sharing.tiles
         known = self._clocks.known[actor]
         reader = -1 if actor in GUARDED else actor

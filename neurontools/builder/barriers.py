@@ -12,9 +12,9 @@ from neurontools.builder.chip import CORE_BARRIER, RECEIVED, SENT
 from neurontools.builder.dims import common, split
 from neurontools.builder.encode import limit_of, pad, refuse
 from neurontools.builder.hazards import Needs
-from neurontools.builder.streams import ENGINE, Streams
+from neurontools.builder.streams import ENGINE, Origin, Streams
 from neurontools.builder.tiles import Tiles
-from neurontools.builder.trace import BarrierOp, SendRecvOp, Source, Space, Trace, View
+from neurontools.builder.trace import BarrierOp, SendRecvOp, Space, Trace, View
 
 __all__ = ["Barriers", "Peer"]
 
@@ -50,26 +50,26 @@ class Barriers:
             if one.space is Space.HBM and one.kind != "private" and one.id in self._written
         ]
 
-    def barrier(self, op: BarrierOp, name: str) -> None:
+    def barrier(self, op: BarrierOp) -> None:
         """Append a barrier with the other core: accesses to shared memory stay on their side of it."""
         actor = ENGINE[op.engine]
         unit = self._streams.clocks.count(actor)
-        needs = Needs()
+        needs: Needs = {}
         # a barrier "writes" all that both cores see: what comes before or behind it stays there
         for view in self._shared if op.data is None else (*self._shared, op.data):
-            self._accesses.access(view, True, actor, actor, unit, needs)
-        self._meet(op.engine, op.source, name, needs)
+            self._accesses.access(view, True, actor, actor, unit, needs, actor)
+        self._meet(op.engine, needs)
 
-    def _meet(self, engine: str, source: Source, name: str, needs: Needs) -> None:
+    def _meet(self, engine: str, needs: Needs, origin: Origin | None = None) -> None:
         """Append a barrier word; on whatever engines they stand, cores come to them in one order."""
         actor = ENGINE[engine]
         if self._last is not None and self._last[0] != actor:
-            needs.order[self._last[0]] = max(self._last[1], needs.order.get(self._last[0], -1))
+            needs[self._last[0]] = max(self._last[1], needs.get(self._last[0], -1))
         word = CoreBarrier(semaphore=CORE_BARRIER, barrier_id=self._barriers).raw
         self._barriers += 1
         unit = self._streams.clocks.count(actor)
         stream = self._streams.of[engine]
-        self._streams.add(stream, word, (name, *source), needs)
+        self._streams.add(stream, word, needs, origin=origin)
         self._streams.complete(stream)
         self._last = actor, unit
 
@@ -87,9 +87,9 @@ class Barriers:
                 f"the other core takes {landing.partitions} and {landing.elements} of {landing.dtype.spelling}",
             )
         pool = ENGINE[_POOL]
-        needs = Needs()
-        self._accesses.access(op.dst, True, pool, pool, streams.clocks.count(pool), needs)
-        self._meet(_POOL, op.source, f"{name}-meet", needs)
+        needs: Needs = {}
+        self._accesses.access(op.dst, True, pool, pool, streams.clocks.count(pool), needs, pool)
+        self._meet(_POOL, needs, (f"{name}-meet", *op.source))
         there = self._peer.tiles.place(landing.allocation)
         shared = common([op.src.dims, landing.dims])
         pieces = [] if shared is None else split(shared, [_EXCHANGE, _EXCHANGE])
@@ -104,9 +104,9 @@ class Barriers:
             src=pad(here.of(op.src), pieces[0].dims[0], _EXCHANGE.dims, 1),
             peer_pattern=pad(there.of(landing), pieces[0].dims[1], _EXCHANGE.dims, 1),
         )
-        needs = Needs()
+        needs = {}
         self._accesses.access(op.src, False, pool, self._sent, streams.clocks.count(self._sent), needs)
-        streams.add(streams.of[_POOL], word.raw, (name, *op.source), needs, self._sent)
+        streams.add(streams.of[_POOL], word.raw, needs, self._sent)
         streams.clocks.unit(pool, self._sent)
         # What arrives is known by its semaphore alone.
         self._accesses.arrive(op.dst, self._received, streams.clocks.count(self._received))

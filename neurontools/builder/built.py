@@ -18,6 +18,7 @@ from formats.neff.writer_subgraph import SubgraphWriter
 from formats.neuron_core import WORD
 from neurontools.builder.barriers import Peer
 from neurontools.builder.chip import Chip, chip_of
+from neurontools.builder.emitted import Emitted
 from neurontools.builder.errors import BuildError
 from neurontools.builder.fresh import fresh_map
 from neurontools.builder.garbage_collection import without_collection
@@ -97,18 +98,15 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
         sbuf = tiles[index].bounds(Space.SBUF)
         cores.append(_core_report(program, variables, sbuf, tiles[index].bounds(Space.PSUM)))
         # What only somebody who looks wants to know is written for him then.
-        accesses = program.accesses
-        writer.member(
-            f"{part.name}/tiles.json", partial(tile_map, tiles[index], accesses.uses, accesses.sharing.losses)
-        )
+        emitted, losses = program.emitted, program.accesses.sharing.losses
+        writer.member(f"{part.name}/tiles.json", partial(tile_map, tiles[index], emitted, losses))
         fresh = fresh_map(trace, tiles[index], names[index], used)
         if fresh is not None:
             writer.member(f"{part.name}/fresh.json", fresh)
         if trace.visits is not None:
-            runs = {engine: stream.visits for engine, stream in program.streams.of.items() if stream.visits}
-            writer.member(f"{part.name}/visits.json", partial(_visits, trace.visits, runs))
+            writer.member(f"{part.name}/visits.json", partial(_visits, trace.visits, emitted))
         extended = _write(program, part, chip, sbuf) or extended
-        del program, accesses  # writing needs the room
+        del program  # writing needs the room
     for member, content in members.items():
         writer.member(member, content)
     first = traces[0]
@@ -121,8 +119,8 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
     return BuiltNeff(writer.hand_over(understood=True), report)
 
 
-def _visits(visits: Visited, runs: Mapping[str, Sequence[int]]) -> bytes:
-    return write_visits(visits.sites, visits.rows, runs)
+def _visits(visits: Visited, emitted: Emitted) -> bytes:
+    return write_visits(visits.sites, visits.rows, emitted.visits())
 
 
 def _check_exchanges(traces: Sequence[Trace], landings: Sequence[list[View]]) -> None:
@@ -167,9 +165,8 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip, sbuf: tuple[int, 
     for engine, stream in streams.of.items():
         ours = ours or (stream.count > begun and _ours(stream.raw))
         part.stream(engine, stream.raw)
-        part.debug(engine, stream.origins)
+        part.debug(engine, partial(program.emitted.origins, stream.actor))
         stream.raw.clear()
-        stream.origins.clear()
     for name in program.activation.sets:
         part.activation_set(name, program.activation.sets[name])
     low = chip.sbuf_first if sbuf is None else sbuf[0]

@@ -35,24 +35,8 @@ _TURNS = 8  # claims for which it is asked once what all know
 _MANY = 256  # inherited records among which it is looked for those that others stand for
 
 
-class Needs:
-    """Last unit of each actor that has to be complete: `data` for what is read, `order` for what is overwritten."""
-
-    __slots__ = ("data", "order")
-
-    def __init__(self) -> None:
-        self.data: dict[int, int] = {}
-        self.order: dict[int, int] = {}
-
-    def clear(self) -> Needs:
-        """Forget all of it for the next word, and return this: every operation has some."""
-        if self.data:
-            self.data.clear()
-        if self.order:
-            self.order.clear()
-        return self
-
-
+Needs = dict[int, int]
+"""Last unit of each actor that has to be complete before a word begins."""
 _Grids = dict[Grid, dict[tuple[int, int], list[Record]]]
 Track = list[Any]
 """What one actor wrote, or read, of a region: the actor, whether it wrote, its last unit there, and the records.
@@ -150,13 +134,12 @@ class Region:
             if newest <= known[its] or its == itself or not (write or its_write):
                 continue
             floor = known[its]
-            into = needs.order if write else needs.data
-            if its in into and into[its] > floor:
-                floor = into[its]
+            if its in needs and needs[its] > floor:
+                floor = needs[its]
             if grids is None:
                 found = _last(records, record, floor, write, its == actor)
                 if found > floor:
-                    into[its] = found
+                    needs[its] = found
                 if len(records) > _FLAT and records[-_FLAT][0] > max(floor, found):
                     track[_GRIDS] = grids = {}
                     for one in records:
@@ -166,7 +149,7 @@ class Region:
                 for cell in _near(grids, low, high, shape):
                     found = _last(cell, record, floor, write, its == actor)
                     if found > floor:
-                        into[its] = floor = found
+                        needs[its] = floor = found
         if mine is None:
             tracks.append([actor, write, unit, [record], None])
             return

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-from array import array
-from itertools import accumulate, compress
 
 from formats.engines import ENGINES
 from formats.isa import EventSemaphore, Nop, OpcodeCC, SetOrderingMode, UpdateMode, WaitMode
@@ -34,42 +32,47 @@ _GE, _INC = int(WaitMode.SEM_GE), int(UpdateMode.SEM_INC)
 _ANYWHERE: Origin = ("end", "", 0)
 # of a header: mode and index of its wait, and of its update none; the value waited for
 _pack_condition = struct.Struct("<II").pack_into
-_CONDITION = struct.Struct("=3q")
-_condition = _CONDITION.pack
 _pack_signal = struct.Struct("<H").pack_into  # mode and index of its update
 _PROGRESS_WAITS = tuple([_GE | PROGRESS[engine] << 8 for engine in ENGINES])
 _PROGRESS_SIGNALS = tuple([_INC | PROGRESS[engine] << 8 for engine in ENGINES])
 
 
 class Stream:
-    """Words of one engine: their bytes, and where each 64 of them come from.
+    """Words of one engine; `last` is the first byte of the last one.
 
-    `count` is the number of words, `last` the first byte of the last one. Waits name an actor's unit; numbers follow
-    once everything is known. `visits` are pairs of a word's number and the visit of the kernel from there on.
+    Waits name an actor's unit; numbers follow once everything is known. Words come from the operation that appended
+    them but for those in `named`, by the first byte of each slot: these come from elsewhere, or have a suffix to its
+    name. `longer` has the slots that a longer word has behind its first.
     """
 
-    __slots__ = ("actor", "awaited", "conditions", "count", "ends", "last", "origins", "raw", "seen", "visits")
+    __slots__ = ("actor", "awaited", "conditions", "ends", "last", "longer", "named", "raw", "seen")
 
     def __init__(self, actor: int, prelude: bytes) -> None:
         self.actor = actor
         self.raw = bytearray(prelude)
-        self.count = len(prelude) // WORD
-        self.last = len(prelude) - WORD
-        self.origins: list[Origin | None] = [None] * self.count
-        self.seen = self.count  # words when an operation last appended some
-        self.visits = array("q")
-        self.conditions = bytearray()  # of `_CONDITION`: place in `raw`, actor, unit
-        self.ends = array("q")  # by unit of this engine: first byte of the word that completes it
-        self.awaited = bytearray()  # by unit of this engine: whether anybody waits for it
+        self.seen = len(prelude)  # bytes when an operation last appended some
+        self.last = self.seen - WORD
+        self.named: dict[int, Origin | str] = {}
+        self.longer: list[int] = []
+        self.conditions: list[int] = []  # one after the other: place in `raw`, actor, unit
+        self.ends: list[int] = []  # by unit of this engine: first byte of the word that completes it
+        self.awaited: set[int] = set()  # units of this engine that anybody waits for
 
-    def append(self, raw: bytes | bytearray, origin: Origin | None = None) -> int:
+    @property
+    def count(self) -> int:
+        """Return the number of words."""
+        return len(self.raw) // WORD - len(self.longer)
+
+    def append(self, raw: bytes | bytearray, origin: Origin | str | None = None) -> int:
         """Append a word that waits for nothing; return its place in `raw`."""
-        place = self.last = len(self.raw)
-        self.raw += raw
-        self.count += 1
-        self.origins.append(origin)
+        words = self.raw
+        place = self.last = len(words)
+        words += raw
         if len(raw) > WORD:
-            self.origins += [origin] * (len(raw) // WORD - 1)
+            self.longer += range(place + WORD, len(words), WORD)
+        if origin is not None:
+            for slot in range(place, len(words), WORD):
+                self.named[slot] = origin
         return place
 
 
@@ -136,65 +139,57 @@ class Streams:
         """Append a word that waits for nothing; return its place in the stream."""
         return self.of[engine].append(raw, origin)
 
-    def add(self, stream: Stream, raw: bytes | bytearray, origin: Origin, needs: Needs | None, queue: int = -1) -> int:
+    def add(
+        self, stream: Stream, raw: bytes | bytearray, needs: Needs, queue: int = -1, origin: Origin | None = None
+    ) -> int:
         """Append a word behind what it needs; `queue` is the actor that executes a transfer it starts.
 
-        Return the place of the word in the stream.
+        It comes from the operation at hand unless `origin` says from where. Return its place in the stream.
         """
-        if needs is None:
+        if self.after:
+            needs = self._with_after(needs, stream.actor, queue)
+        if not needs:
             return stream.append(raw, origin)
-        data, order = needs.data, needs.order
-        if not (data or order or self.after):
-            return stream.append(raw, origin)
-        # The last unit of each actor that the word has to wait for and its engine does not know.
         own = stream.actor
         known = self.clocks.known[own]
-        ignored = own if queue < 0 and own not in GUARDED else -1
-        wanted = {}
-        if data:
-            for actor, unit in data.items():
-                if known[actor] < unit and actor != ignored:
-                    wanted[actor] = unit
-        if self.after:
-            for actor, unit in self.after:
-                if known[actor] < unit and actor != ignored and wanted.get(actor, -1) < unit:
-                    wanted[actor] = unit
-            self.after.clear()
-        if order:
-            # Words of one engine complete in order; `hazards` has left out what rings keep in order.
-            itself = -1 if queue >= 0 else own
-            for actor, unit in order.items():
-                if known[actor] < unit and actor != itself and (actor not in wanted or wanted[actor] < unit):
-                    wanted[actor] = unit
-        if not wanted:
-            return stream.append(raw, origin)
-        if len(wanted) > 1:
-            missing = self.clocks.essential(list(wanted.items()))
-            if len(missing) > 1:
-                self._wait_before(stream, missing[:-1], origin)
-            actor, unit = missing[-1]
+        if len(needs) == 1:
+            ((actor, unit),) = needs.items()
+            if known[actor] >= unit:
+                return stream.append(raw, origin)
         else:
-            ((actor, unit),) = wanted.items()
-        # what `append` and `_wait` do, without their calls: nearly every operation comes by here
-        words = stream.raw
-        place = stream.last = len(words)
-        words += raw
-        stream.count += 1
-        stream.origins.append(origin)
-        if len(raw) > WORD:
-            stream.origins += [origin] * (len(raw) // WORD - 1)
+            # The last unit of each actor that the word has to wait for and its engine does not know.
+            missing = [pair for pair in needs.items() if known[pair[0]] < pair[1]]
+            if not missing:
+                return stream.append(raw, origin)
+            if len(missing) > 1:
+                missing = self.clocks.essential(missing)
+                if len(missing) > 1:
+                    self._wait_before(stream, missing[:-1], origin)
+            actor, unit = missing[-1]
+        place = stream.append(raw, origin)
+        # what `_wait` does, without its call: every other operation comes by here
         self.clocks.wait(own, actor, unit)
         if actor < _ENGINES:
-            self._by_actor[actor].awaited[unit] = 1
-        stream.conditions += _condition(place + _FIRST, actor, unit)
+            self._by_actor[actor].awaited.add(unit)
+        stream.conditions += (place + _FIRST, actor, unit)
         self.waits += 1
         return place
 
-    def _wait_before(self, stream: Stream, pairs: list[tuple[int, int]], origin: Origin) -> None:
+    def _with_after(self, needs: Needs, own: int, queue: int) -> Needs:
+        """Return what a word needs along with what it was told to come after."""
+        ignored = own if queue < 0 and own not in GUARDED else -1
+        wanted = dict(needs)
+        for actor, unit in self.after:
+            if actor != ignored and wanted.get(actor, -1) < unit:
+                wanted[actor] = unit
+        self.after.clear()
+        return wanted
+
+    def _wait_before(self, stream: Stream, pairs: list[tuple[int, int]], origin: Origin | None) -> None:
         """Append words that wait for what the next one has no room for."""
-        name, file, line = origin
         for number in range(0, len(pairs), 2):
-            stream.append(_EVENT, (f"{name}-wait-{number // 2}", file, line))
+            suffix = f"-wait-{number // 2}"
+            stream.append(_EVENT, suffix if origin is None else (origin[0] + suffix, *origin[1:]))
             for condition, pair in zip(_CONDITIONS, pairs[number : number + 2], strict=False):
                 self._wait(stream, condition, *pair)
             self.wait_words += 1
@@ -202,15 +197,14 @@ class Streams:
     def complete(self, stream: Stream) -> None:
         """Let the last word of an engine complete the next unit of it."""
         stream.ends.append(stream.last)
-        stream.awaited.append(0)
         self.clocks.unit(stream.actor, stream.actor)
 
     def _wait(self, stream: Stream, condition: int, actor: int, unit: int) -> None:
         """Let the last word of a stream wait for a unit, by the condition that stands at a place in it."""
         self.clocks.wait(stream.actor, actor, unit)
         if actor < _ENGINES:
-            self._by_actor[actor].awaited[unit] = 1
-        stream.conditions += _condition(stream.last + condition, actor, unit)
+            self._by_actor[actor].awaited.add(unit)
+        stream.conditions += (stream.last + condition, actor, unit)
         self.waits += 1
 
     def finish(self) -> None:
@@ -256,7 +250,7 @@ class Streams:
             first = before[actor] if actor < len(before) else 0
             if actor < len(ENGINES):
                 awaited = self._by_actor[actor].awaited
-                changed[PROGRESS[ENGINES[actor]]] = awaited.count(1, 0, first), awaited.count(1)
+                changed[PROGRESS[ENGINES[actor]]] = sum(unit < first for unit in awaited), len(awaited)
             elif actor in self.counted:
                 changed[self.counted[actor]] = 16 * first, 16 * last
             else:
@@ -271,11 +265,11 @@ class Streams:
 
     def seal(self) -> None:
         """Write waits and signals into the words."""
-        # by engine and unit: how many units up to this one anybody waits for, which is what its semaphore shows then
-        ranks = [list(accumulate(stream.awaited)) if 1 in stream.awaited else () for stream in self._by_actor]
+        # by engine: which of the units that anybody waits for each is, which is what its semaphore shows then
+        ranks = [{unit: rank for rank, unit in enumerate(sorted(stream.awaited), 1)} for stream in self._by_actor]
         for stream in self._by_actor:
-            raw = stream.raw
-            for place, actor, unit in _CONDITION.iter_unpack(stream.conditions):
+            raw, conditions = stream.raw, iter(stream.conditions)
+            for place, actor, unit in zip(conditions, conditions, conditions, strict=True):
                 if actor < _ENGINES:
                     _pack_condition(raw, place, _PROGRESS_WAITS[actor], ranks[actor][unit])
                 elif actor in self.counted:
@@ -283,11 +277,9 @@ class Streams:
                 else:
                     index, value = self._queue_of[actor].semaphore(unit)
                     _pack_condition(raw, place, _GE | index << 8, value)
-            if not ranks[stream.actor]:
-                continue
-            signal = _PROGRESS_SIGNALS[stream.actor]
-            for place in compress(stream.ends, stream.awaited):
-                header = place + _FIRST
+            ends, signal = stream.ends, _PROGRESS_SIGNALS[stream.actor]
+            for unit in ranks[stream.actor]:
+                header = ends[unit] + _FIRST
                 if raw[header]:
                     _pack_signal(raw, header + 2, signal)
                 else:  # a word that waits for nothing: its wait is written as none

@@ -13,15 +13,16 @@ from formats.dtypes import Dtype
 from formats.engines import ENGINES
 from formats.isa import ActivationFunction, Nop, Unknown, lookup
 from formats.neuron_core import WORD
+from formats.targets import resolve_target
 from neurontools.builder import build, indirect
-from neurontools.builder.accesses import Uses, packed_use
 from neurontools.builder.built import _ours
 from neurontools.builder.chip import CHIPS, PROGRESS
-from neurontools.builder.encode import Place
+from neurontools.builder.emitted import Emitted
+from neurontools.builder.encode import Place as TilePlace
 from neurontools.builder.hazards import Needs
 from neurontools.builder.indirect import indirect_words
-from neurontools.builder.streams import Streams
-from neurontools.builder.trace import Allocation, IndirectDmaOp, Space, View
+from neurontools.builder.streams import Origin, Stream, Streams
+from neurontools.builder.trace import Allocation, BarrierOp, IndirectDmaOp, Place, Space, Trace, View
 from neurontools.builder.transfers import Side
 from neurontools.builder.vector_clocks import VectorClocks
 from tests.builder.maker import Maker
@@ -50,21 +51,48 @@ def test_every_code_of_ours_is_found() -> None:
                 assert _ours(bytearray(changed)) == (lookup(changed, extended=False) is Unknown)
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.lists(st.integers(0, 5), max_size=4), st.integers(1, 3)), max_size=20))
-def test_words_that_use_a_tile(program: list[tuple[int, list[int], int]]) -> None:
-    """`program` has, per operation, an engine, the tiles it touches, and its words."""
-    uses, width = Uses(6), 2 * len(ENGINES)
-    counts, wanted = [0] * len(ENGINES), [-1] * (6 * width)
-    for engine, tiles, words in program:
-        begin = len(uses.rows)
-        uses.rows += [tile * width for tile in tiles]
-        first, counts[engine] = counts[engine], counts[engine] + words
-        uses.notes += packed_use(engine, first, counts[engine] - 1, begin, len(uses.rows))
+@given(st.lists(st.tuples(st.integers(0, 4), st.lists(st.integers(0, 5), max_size=4),
+                          st.lists(st.sampled_from(["", "longer", "waits", "elsewhere"]), min_size=1, max_size=3),
+                          st.integers(-1, 2), st.sampled_from([None, "op"])), max_size=20))  # fmt: skip
+def test_words_and_the_operations_they_come_from(
+    program: list[tuple[int, list[int], list[str], int, str | None]],
+) -> None:
+    """`program` has, per operation, an engine, the tiles it touches, its words, its visit and its name."""
+    width = 2 * len(ENGINES)
+    trace, touched = Trace(resolve_target("trn2")), list[int]()
+    trace.ops = [BarrierOp(Place("k.py", number, visit), name=name) for number, (*_, visit, name) in enumerate(program)]
+    emitted, streams = Emitted(trace, 6, touched), [Stream(engine, Nop().raw) for engine in range(len(ENGINES))]
+    origins: list[list[Origin | None]] = [[None] for _ in ENGINES]
+    visits: list[list[int]] = [[] for _ in ENGINES]
+    pcs, counts = [-1] * (6 * width), [1] * len(ENGINES)
+    for number, (engine, tiles, words, visit, name) in enumerate(program):
+        begin, stream, own = len(touched), streams[engine], name or f"I-{number}"
+        touched += [tile * width for tile in tiles]
+        if visits[engine][-1:] != [visit]:
+            visits[engine] += (counts[engine], visit)
         for tile in tiles:
             at = tile * width + 2 * engine
-            wanted[at] = first if wanted[at] < 0 else wanted[at]
-            wanted[at + 1] = counts[engine] - 1
-    assert uses.pcs().tolist() == wanted
+            pcs[at] = counts[engine] if pcs[at] < 0 else pcs[at]
+            pcs[at + 1] = counts[engine] + len(words) - 1
+        counts[engine] += len(words)
+        for kind in words:
+            known: dict[str, Origin | str] = {"waits": "-wait-0", "elsewhere": ("other", "f.py", 7)}
+            stream.append(bytes(2 * WORD if kind == "longer" else WORD), known.get(kind))
+            origin = {"waits": (f"{own}-wait-0", "k.py", number), "elsewhere": ("other", "f.py", 7)}.get(kind)
+            origins[engine] += [origin or (own, "k.py", number)] * (2 if kind == "longer" else 1)
+        assert stream.count == counts[engine]
+        emitted.notes += (number, engine, stream.seen, len(stream.raw), begin, len(touched))
+        stream.seen = len(stream.raw)
+    for stream, found in zip(streams, origins, strict=True):
+        stream.append(Nop().raw, ("end", "", 0))
+        found.append(("end", "", 0))
+    emitted.close(streams)
+    assert [emitted.origins(engine) for engine in range(len(ENGINES))] == origins
+    assert emitted.visits() == {
+        name: [*pairs, counts[engine], -1] for engine, (name, pairs) in enumerate(zip(ENGINES, visits, strict=True))
+        if pairs
+    }  # fmt: skip
+    assert emitted.pcs().tolist() == pcs
 
 
 steps = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(0, 6), st.integers(0, 30)), max_size=60)
@@ -102,14 +130,14 @@ def test_waits_and_signals_are_written(program: list[tuple[int, int, int]]) -> N
     waits: list[tuple[int, int, int, int]] = []  # engine, place, whom it waits for, which unit of that
     ends: list[list[int]] = [[] for _ in ENGINES]
     for engine, other, unit in program:
-        needs = Needs()
+        needs: Needs = {}
         if other != engine and units[other]:
-            needs.data[other] = unit % units[other]
+            needs[other] = unit % units[other]
         stream = streams.of[names[engine]]
         told = streams.clocks.known[engine][other]
-        place = streams.add(stream, Nop().raw, ("a", "f", 1), needs)
-        if needs.data and told < needs.data[other]:
-            waits.append((engine, place, other, needs.data[other]))
+        place = streams.add(stream, Nop().raw, needs)
+        if needs and told < needs[other]:
+            waits.append((engine, place, other, needs[other]))
         streams.complete(stream)
         ends[engine].append(place)
         units[engine] += 1
@@ -128,7 +156,7 @@ def test_waits_and_signals_are_written(program: list[tuple[int, int, int]]) -> N
             assert word.wait_index == (PROGRESS[names[mine[0][0]]] if mine else 0)
 
 
-def _copy(scatter: bool, rows: int, offset: int, row: int) -> tuple[IndirectDmaOp, Side, Side, Place]:
+def _copy(scatter: bool, rows: int, offset: int, row: int) -> tuple[IndirectDmaOp, Side, Side, TilePlace]:
     tensor = Allocation(0, Space.HBM, "x", Dtype.FLOAT32, (64, 16), "input")
     tile = Allocation(1, Space.SBUF, "t", Dtype.FLOAT32, (8, 16))
     numbers = Allocation(2, Space.SBUF, "i", Dtype.INT32, (8, 1))
@@ -138,7 +166,7 @@ def _copy(scatter: bool, rows: int, offset: int, row: int) -> tuple[IndirectDmaO
     op = IndirectDmaOp(far if scatter else near, near if scatter else far, index, 64, rows, "Pool", ("k.py", 3),
                        scatter=scatter)  # fmt: skip
     sides = Side(4096 * row + offset, 7, "x"), Side(8192 * row, 9, "SB")
-    return op, *(sides[::-1] if scatter else sides), Place(256 * row, 1 << 18)
+    return op, *(sides[::-1] if scatter else sides), TilePlace(256 * row, 1 << 18)
 
 
 @given(

@@ -88,7 +88,7 @@ class Everything:
 
 def ask(region: Region, one: Record, write: bool, actor: int, known: list[int], itself: int = -1) -> Needs:
     """Make an access to a region and return what it must wait for."""
-    needs = Needs()
+    needs: Needs = {}
     region.access(one, write, actor, needs, known, itself)
     return needs
 
@@ -114,7 +114,7 @@ def test_waits_are_those_of_a_look_at_everything(
             for pattern, write in touched:
                 needs = ask(region, record(pattern, unit, way), write, actor, quick.clocks.known[engine],
                             -1 if queued else engine)  # fmt: skip
-                mine += [*needs.data.items(), *needs.order.items()]
+                mine += needs.items()
                 all_of_it += plain.access(area_of(pattern), write, actor, unit, way)
             assert quick.do(engine, queued, mine) == slow.do(engine, queued, all_of_it)
         grids = [track[4] for track in region.tracks if track[4] is not None]
@@ -160,7 +160,7 @@ def test_tiles_inherit_what_touched_their_bytes(many: int, monkeypatch: pytest.M
             needs = ask(region, record(pattern, unit), write, actor, quick.clocks.known[engine],
                         -1 if queued else engine)  # fmt: skip
             wanted = plain.access(area_of(pattern), write, actor, unit, None)
-            found = quick.do(engine, queued, [*needs.data.items(), *needs.order.items()])
+            found = quick.do(engine, queued, needs.items())
             assert found == slow.do(engine, queued, wanted)
 
     check()
@@ -178,7 +178,7 @@ def test_every_conflict_of_bytes_is_ordered(program: list[Operation]) -> None:
         mine, conflicts = [], []
         for pattern, write in touched:
             needs = ask(region, record(pattern, unit), write, actor, run.clocks.known[engine])
-            mine += [*needs.data.items(), *needs.order.items()]
+            mine += needs.items()
             places = bytes_of(pattern)
             conflicts += [
                 (its, its_unit)
@@ -199,10 +199,10 @@ def test_an_access_that_shares_no_byte_waits_for_nothing() -> None:
     region = Region()
     for column in range(240):
         needs = ask(region, record((0, 1, 16 * column, 1, ((4096, 128), (1, 16))), column), True, column % 2, UNKNOWN)
-        assert not needs.data and not needs.order
+        assert not needs
     assert all(track[4] is not None for track in region.tracks)
     pair = (0, 1, 16 * 40, 1, ((4096, 128), (1, 32)))
-    assert ask(region, record(pair, 0), False, 2, UNKNOWN).data == {0: 40, 1: 41}
+    assert ask(region, record(pair, 0), False, 2, UNKNOWN) == {0: 40, 1: 41}
 
 
 class Unsearched(list[Any]):
@@ -224,14 +224,14 @@ def test_a_tensor_that_is_written_from_end_to_end_is_not_searched(step: int) -> 
     region = Region(*NOWHERE)
     for row in range(60):
         needs = ask(region, record((0, 1, (1 << 20) + step * row, 1, ((1, 64),)), row), True, 0, UNKNOWN)
-        assert not needs.data and not needs.order
+        assert not needs
         unsearched(region)
     one = record((0, 1, (1 << 20) + step * 10, 1, ((1, 64),)), 0)
     with pytest.raises(AssertionError, match="looked at"):
         ask(region, one, False, 1, UNKNOWN)
     for track in region.tracks:
         track[3] = list(track[3][:])
-    assert ask(region, one, False, 1, UNKNOWN).data == {0: 10}
+    assert ask(region, one, False, 1, UNKNOWN) == {0: 10}
 
 
 def test_what_is_known_is_not_searched() -> None:
@@ -241,7 +241,7 @@ def test_what_is_known_is_not_searched() -> None:
     unsearched(region)
     known = [49, *UNKNOWN[1:]]
     needs = ask(region, record((0, 128, 0, 4, ((64, 8),)), 0), False, 1, known)
-    assert not needs.data
+    assert not needs
     with pytest.raises(AssertionError, match="looked at"):
         ask(region, record((0, 128, 0, 4, ((64, 8),)), 1), False, 1, [48, *UNKNOWN[1:]])
 
@@ -252,7 +252,8 @@ def test_many_parts_of_one_tile_cost_the_same_each(parts: int) -> None:
     region = Region(0, 16 * parts)
     shape = shape_of(((parts, 4),), 4)
     ask(region, record((0, 128, 0, 1, ((1, 16 * parts),)), 0), True, 1, UNKNOWN)
-    known, needs = [-1, 0, *UNKNOWN[2:]], Needs()
+    known = [-1, 0, *UNKNOWN[2:]]
+    needs: Needs = {}
     reads = [(unit, 4 * unit, 4 * unit + shape.reach, 0, 128, shape, 4 * parts, None) for unit in range(parts)]
 
     def work() -> None:
@@ -260,7 +261,7 @@ def test_many_parts_of_one_tile_cost_the_same_each(parts: int) -> None:
             region.access(one, False, 0, needs, known, 0)
 
     assert counted(work, builtins=True)[0] <= 3 * parts
-    assert not needs.data and not needs.order
+    assert not needs
 
 
 def test_an_access_to_the_same_bytes_again_replaces_the_last_one() -> None:
@@ -268,8 +269,8 @@ def test_an_access_to_the_same_bytes_again_replaces_the_last_one() -> None:
     for unit in range(1000):
         ask(region, (unit, 0, 64, 0, 128, shape, 0, None), unit % 2 == 0, 0, UNKNOWN, 0)
     assert [len(track[3]) for track in region.tracks] == [1, 1]
-    assert ask(region, (0, 0, 64, 0, 128, shape, 0, None), False, 1, UNKNOWN).data == {0: 998}
-    assert ask(region, (1, 0, 64, 0, 128, shape, 0, None), True, 2, UNKNOWN).order == {0: 999, 1: 0}
+    assert ask(region, (0, 0, 64, 0, 128, shape, 0, None), False, 1, UNKNOWN) == {0: 998}
+    assert ask(region, (1, 0, 64, 0, 128, shape, 0, None), True, 2, UNKNOWN) == {0: 999, 1: 0}
 
 
 def test_what_reaches_out_of_a_region_is_known_beside_it() -> None:
@@ -280,10 +281,10 @@ def test_what_reaches_out_of_a_region_is_known_beside_it() -> None:
     ask(old, record((0, 128, 0, 1, ((1, 64),)), 0), True, 0, UNKNOWN)
     program.do(0, False, [])
     new = memory.claim(32, 96)
-    assert ask(new, record((0, 128, 32, 1, ((1, 64),)), 0), True, 1, program.clocks.known[1]).order == {0: 0}
+    assert ask(new, record((0, 128, 32, 1, ((1, 64),)), 0), True, 1, program.clocks.known[1]) == {0: 0}
     assert program.do(1, False, [(0, 0)]) == [(0, 0)]
     beside = memory.claim(0, 32)
-    assert ask(beside, record((0, 128, 0, 1, ((1, 32),)), 0), False, 2, UNKNOWN).data == {0: 0}
+    assert ask(beside, record((0, 128, 0, 1, ((1, 32),)), 0), False, 2, UNKNOWN) == {0: 0}
 
 
 @settings(max_examples=200, deadline=None)
@@ -310,9 +311,9 @@ def test_what_arrives_stands_for_what_it_covers() -> None:
     ask(region, record((0, 128, 40, 1, ((1, 8),)), 5), True, 2, UNKNOWN)
     region.replace(record((0, 128, 0, 1, ((1, 40),)), 0), 5)
     # the first write is not covered, the read and nothing else is
-    assert ask(region, record((0, 128, 0, 1, ((1, 64),)), 0), True, 4, UNKNOWN).order == {0: 3, 2: 5, 5: 0}
+    assert ask(region, record((0, 128, 0, 1, ((1, 64),)), 0), True, 4, UNKNOWN) == {0: 3, 2: 5, 5: 0}
     region.replace(record((0, 128, 0, 1, ((1, 64),)), 1), 5)
-    assert ask(region, record((0, 128, 0, 1, ((1, 64),)), 1), False, 3, UNKNOWN).data == {5: 1}
+    assert ask(region, record((0, 128, 0, 1, ((1, 64),)), 1), False, 3, UNKNOWN) == {5: 1}
 
 
 def test_engines_of_the_tests_are_those_of_the_builder() -> None:
