@@ -21,6 +21,7 @@ from formats.neff.reader import Neff, open_neff
 from formats.neff.tar import BLOCK, BLOCKING, SHORT_NAME, TarEntry, TarIndex, member_header, padding
 from formats.neff.verify import graph_problems
 from formats.neff.verify_subgraph import TABLE_CHECKS
+from formats.neff.writer_kept import once_in_order
 from formats.neff.writer_said import tensors_as_read
 from formats.neff.writer_subgraph import SubgraphWriter
 from formats.neff.writer_values import dtype_name, shape_tuple
@@ -142,7 +143,8 @@ class NeffWriter:
         neff = MadeNeff(contents, partial(self._written, contents), said)
         if understood:
             neff.not_understood = None
-        _check(neff)
+        tables = tuple([self.subgraph(index).tables() for index in range(self.lnc)])
+        once_in_order(tables, said, partial(_check, neff))
         return neff
 
     def build(self) -> Neff:
@@ -280,10 +282,13 @@ def _target_as_read(code: str) -> Target:
     return resolve_target(code)
 
 
-def _check(neff: Neff) -> None:
-    """Raise the first broken rule; rules about single words would take seconds, and are the builder's to check."""
+def _check(neff: Neff) -> bool:
+    """Return whether no rule finds anything; raise the first that is broken.
+
+    Rules about single words would take seconds, and are the builder's to check.
+    """
     if _is_in_order(neff):
-        return
+        return True
     problems = list(collect("neff.json", graph_problems(neff, neff.subgraphs)))
     for subgraph in neff.subgraphs:
         for check in TABLE_CHECKS:
@@ -291,6 +296,7 @@ def _check(neff: Neff) -> None:
     for problem in problems:
         if problem.severity == "error":
             raise FormatError(problem.message, path=problem.where)
+    return False
 
 
 def _is_in_order(neff: Neff) -> bool:

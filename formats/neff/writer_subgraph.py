@@ -13,6 +13,7 @@ from formats.neff.definition import (
     EXTENDED_FEATURE,
     QUEUE_KINDS,
     VARIABLE_KINDS,
+    Definition,
     Queue,
     Reservation,
     Variable,
@@ -21,6 +22,7 @@ from formats.neff.graph import TensorInfo
 from formats.neff.made import Content, JsonContent, SaidCore
 from formats.neff.npy import parse_npy
 from formats.neff.transfers import DESCRIPTOR_OPS, Descriptor, DmaBlock
+from formats.neff.writer_kept import Declaration, Tables, kept_definition, kept_queue
 from formats.neff.writer_said import DEFINITION_VERSION, definition_as_read, engine_members, engines_as_read
 from formats.neff.writer_values import (
     block_json,
@@ -77,6 +79,7 @@ class SubgraphWriter:
         self._sets: dict[str, tuple[dict[str, int], dict[str, Content]]] = {}
         self._constants: dict[str, bytes] = {}
         self._debug: dict[str, Entries] = {}
+        self._declared: Declaration | None = None  # all variables and tensors so far, where those are another's too
 
     def stream(self, engine: str, data: bytes | bytearray) -> None:
         """Set the instruction words of an engine."""
@@ -122,6 +125,7 @@ class SubgraphWriter:
         # DMA words have 28 bits for it (isa.md 8)
         if var_id in self._ids or not 0 <= var_id < 1 << 28:
             raise FormatError("var_id is taken or impossible", path=self.name, field=name, got=var_id)
+        self._declared = None
         self._ids.add(var_id)
         while self._next_id in self._ids:
             self._next_id += 1
@@ -181,17 +185,10 @@ class SubgraphWriter:
             )
         if name in self._queues:
             raise FormatError("two queues of one name", path=self.name, field=name)
-        self._queues[name] = Queue(
-            name,
-            kind,
-            owner,
-            num_queues,
-            tuple(semaphores),
-            semaphore,
-            fabric_path,
-            scratch_offset=None if scratch_size is None else scratch_offset or 0,
-            scratch_size=scratch_size,
-        )
+        self._queues[name] = kept_queue(
+            name, kind, owner, num_queues, tuple(semaphores), semaphore, fabric_path,
+            None if scratch_size is None else scratch_offset or 0, scratch_size,
+        )  # fmt: skip
 
     def dma_block(
         self,
@@ -240,6 +237,7 @@ class SubgraphWriter:
         tensor = TensorInfo(name, dtype_name(dtype), shape_tuple(shape), kind)
         if kind not in _TENSOR_KINDS:
             raise FormatError("unknown tensor kind", path=self.name, field=name, got=repr(kind))
+        self._declared = None
         self._tensors[name] = tensor
         self._implied.discard(name)
 
@@ -301,20 +299,53 @@ class SubgraphWriter:
         """Keep bytes of the state buffer from the program; the gen3 runtime's own reservation is there already."""
         self._reservations.append(Reservation(kind, base_partition, partitions, offset, size))
 
+    def declaration(self) -> Declaration:
+        """Return the variables and tensors so far, for other files of the process to adopt.
+
+        Raises FormatError where one of them is a constant, which brings its values along.
+        """
+        if self._constants:
+            raise FormatError("constants are each file's own", path=self.name, got=next(iter(self._constants)))
+        self._declared = Declaration(
+            dict(self._variables), set(self._ids), self._next_id, dict(self._tensors), set(self._implied)
+        )
+        return self._declared
+
+    def adopt(self, declared: Declaration) -> None:
+        """Take the variables and tensors of another subgraph, which this one was about to add one by one."""
+        if self._variables or self._tensors:
+            raise FormatError("variables are adopted behind others", path=self.name)
+        self._variables, self._ids, self._next_id = dict(declared.variables), set(declared.ids), declared.next_id
+        self._tensors, self._implied = dict(declared.tensors), set(declared.implied)
+        self._declared = declared
+
+    def tables(self) -> Tables | None:
+        """Return all that decides the definition and what rules find in it; None where it is this file's alone."""
+        if self._declared is None or any(self._blocks.values()):
+            return None
+        return (
+            self._declared, tuple(map(id, self._queues.values())), tuple(self._features), tuple(self._reservations),
+            tuple(self._debug),
+        )  # fmt: skip
+
     def said(self, files: Mapping[str, Content]) -> SaidCore:
         """Return what a reader finds of the subgraph in `files`, which `files()` has returned."""
         member = f"{self.name}/def.json"
         content = files[member]
         assert isinstance(content, JsonContent)
-        definition = definition_as_read(
-            content,
-            {name: self._variables[name] for name in sorted(self._variables)},
-            {name: self._queues[name] for name in sorted(self._queues)},
-            self._features,
-            self._reservations,
-            (_RUNTIME_EVENTS, _RUNTIME_SEMAPHORES),
-            engine_members(frozenset(self._debug)),
-        )
+
+        def read() -> Definition | None:
+            return definition_as_read(
+                content,
+                {name: self._variables[name] for name in sorted(self._variables)},
+                {name: self._queues[name] for name in sorted(self._queues)},
+                self._features,
+                self._reservations,
+                (_RUNTIME_EVENTS, _RUNTIME_SEMAPHORES),
+                engine_members(frozenset(self._debug)),
+            )
+
+        definition = kept_definition(self.tables(), content, read)
         return SaidCore(self.name, member, definition, engines_as_read(self._blocks, self._sets))
 
     def files(self) -> dict[str, Content]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from formats.named_tuple import NamedTuple
+from formats.neff.writer_kept import Declaration
 from formats.neff.writer_subgraph import SubgraphWriter
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from neurontools.builder.errors import BuildError
+from neurontools.builder.templates import keep
 from neurontools.builder.trace import DGE_TABLE, RESERVED, STATE_BUFFER, Allocation, Space, Trace, View
 from neurontools.builder.transfers import Side, variable_code
 
@@ -88,6 +91,28 @@ def tensors_of(trace: Trace) -> Tensors:
     return Tensors(inputs + shared, own)
 
 
+class _Declared(NamedTuple):
+    """What subgraphs of the same tensors share: their declaration, code of the state buffer, names and codes, bytes."""
+
+    declaration: Declaration
+    state: int
+    places: tuple[tuple[str, int], ...]
+    bytes: dict[str, int]
+
+
+_declared: dict[Any, _Declared] = {}  # by all that variables are made of
+
+
+def _key(made: Sequence[tuple[Allocation, bool]], names: Mapping[int, str], table: bool) -> Any:
+    """Return what the variables of tensors depend on; None where one of them brings its values along."""
+    parts: list[object] = [table]
+    for one, launch in made:
+        if one.data is not None:
+            return None
+        parts += (names[one.id], one.dtype, one.shape, one.kind, launch)
+    return tuple(parts)
+
+
 class Variables:
     """The variables of one subgraph, written into it as they are made."""
 
@@ -103,16 +128,37 @@ class Variables:
     ) -> None:
         self.bytes: dict[str, int] = {}
         self._places: dict[int, tuple[str, int]] = {}  # name and code of each one's variable
-        self._state = variable_code("variable", writer.variable(STATE_BUFFER, "state-buffer"))
         outputs = {one.id for one in trace.outputs}
+        # a launch gives and takes its own tensors, whether the kernel touches them or not
+        made = [
+            (one, one.kind == "input" or one.id in outputs)
+            for one in (*tensors.common, *tensors.own)
+            if one.id in used or one.kind == "input" or one.id in outputs
+        ]
+        key = _key(made, names, table)
+        try:
+            known = _declared.get(key)
+        except TypeError:  # a shape that is a list
+            key = known = None
+        if known is not None:
+            writer.adopt(known.declaration)
+            self._state, self.bytes = known.state, dict(known.bytes)
+            self._places = {one.id: place for (one, _), place in zip(made, known.places, strict=True)}
+            return
+        self._state = variable_code("variable", writer.variable(STATE_BUFFER, "state-buffer"))
+        self._declare(made, names, writer, table)
+        if key is not None:
+            places = tuple([self._places[one.id] for one, _ in made])
+            keep(_declared, key, _Declared(writer.declaration(), self._state, places, dict(self.bytes)))
+
+    def _declare(
+        self, made: list[tuple[Allocation, bool]], names: Mapping[int, str], writer: SubgraphWriter, table: bool
+    ) -> None:
+        """Add a variable for each tensor; with each stands whether the launch gives or takes it."""
         entries: list[int] = []
         scratch = 0
-        for allocation in (*tensors.common, *tensors.own):
+        for allocation, launch in made:
             own = allocation.id
-            launch = allocation.kind == "input" or own in outputs
-            # a launch gives and takes its own tensors, whether the kernel touches them or not
-            if not launch and own not in used:
-                continue
             name, size = names[own], allocation.nbytes or 1
             if size > _ADDRESSABLE:
                 raise BuildError(f"{name} has {size} bytes, a DMA word addresses {_ADDRESSABLE}")
