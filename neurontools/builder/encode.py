@@ -23,7 +23,7 @@ from formats.named_tuple import NamedTuple
 from neurontools.builder.areas import Access, access_to
 from neurontools.builder.dims import Dims, Limit, Piece, common, elements, merge, split
 from neurontools.builder.errors import BuildError
-from neurontools.builder.templates import Spot, Template, keep
+from neurontools.builder.templates import Spot, Template, keep, template_of
 from neurontools.builder.trace import ComputeOp, View
 
 __all__ = ["Encoder", "Place", "Plan", "limit_of", "pad", "refuse"]
@@ -182,7 +182,7 @@ def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:
         # only the first word of several may reset the accumulators
         elif number == 1 and values.get("reduce_command") == ReduceCommand.RESET_REDUCE:
             values["reduce_command"] = ReduceCommand.REDUCE
-        yield cls(**values).raw, tuple(spots)
+        yield template_of(cls(**values).raw, spots)
 
 
 def _describe(op: ComputeOp, operand: _Operand, view: View, values: dict[str, Any]) -> None:

@@ -118,7 +118,7 @@ class Region:
         `itself` are in order anyway.
         """
         # The innermost loop of the builder: everything it asks for is in locals, and the cheap questions come first.
-        unit, low, high, first, last, shape, _, way = record
+        unit, low, high, first, last, shape, step, way = record
         if low < self.low or high > self.high:
             apart = low >= self.high or high <= self.low
             self.low, self.high = min(low, self.low), max(high, self.high)
@@ -131,12 +131,22 @@ class Region:
             its, its_write, newest, records, grids = track
             if its == actor and its_write is write:
                 mine = track
-            if newest <= known[its] or its == itself or not (write or its_write):
-                continue
             floor = known[its]
+            if newest <= floor or its == itself or not (write or its_write):
+                continue
             if its in needs and needs[its] > floor:
                 floor = needs[its]
+                if newest <= floor:
+                    continue
             if grids is None:
+                # As nearly always: the last one shares a byte, which nobody has to be called for.
+                _, its_low, its_high, its_first, its_last, its_shape, its_step, _ = records[-1]
+                if (
+                    its_low < high and low < its_high and its_first < last and first < its_last and its != actor
+                    and (not (step or its_step) or (its_low == low and its_shape is shape))
+                ):  # fmt: skip
+                    needs[its] = newest
+                    continue
                 found = _last(records, record, floor, write, its == actor)
                 if found > floor:
                     needs[its] = found

@@ -50,7 +50,7 @@ def indirect_words(op: IndirectDmaOp, src: Side, dst: Side, index: Place) -> lis
         known = _templates(op)
         keep(_encoded, key, known)
     words = []
-    for raw, src_delta, dst_delta in known:
+    for raw, src_delta, dst_delta, _ in known:
         word = bytearray(raw)
         put_address(word, _AT, index.of(at))
         _put_side(word, _SRC, src.offset + src_delta, src.code)

@@ -17,7 +17,7 @@ from neurontools.builder.chip import Chip
 from neurontools.builder.dims import common, elements, merge, split
 from neurontools.builder.encode import limit_of, pad, refuse
 from neurontools.builder.planes import part_of
-from neurontools.builder.templates import Spot, Template, keep
+from neurontools.builder.templates import Spot, Template, keep, template_of
 from neurontools.builder.trace import Allocation, MatmulOp, View
 
 __all__ = ["MatmulEncoder", "Passes", "PsumLife", "backwards", "moves_bits_of", "unwritten"]
@@ -127,7 +127,7 @@ def _pairs(op: MatmulOp, chip: Chip, first: bool) -> tuple[list[tuple[Template, 
             flags = FIRST_OF_GROUP if first and number == 0 else 0
             matmul = MatMul(src=source, dst=target, dtype=moving.dtype, fp32_mode=moving_pass, acc_flags=flags,
                             dst_dtype=dst_dtype, **shape)  # fmt: skip
-            pairs.append(((weights.raw, (spot,)), (matmul.raw, spots)))
+            pairs.append((template_of(weights.raw, (spot,)), template_of(matmul.raw, spots)))
     return pairs, len(halves)
 
 

@@ -24,7 +24,6 @@ from neurontools.builder.indirect import combined, indirect_words, whole
 from neurontools.builder.loops import REGISTER, Loop, close_loop, leave_unless, open_loop
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
 from neurontools.builder.streams import ENGINE, Origin, QueueUse, Stream, Streams
-from neurontools.builder.templates import fill, put_address
 from neurontools.builder.tiles import Tiles, loops_of
 from neurontools.builder.trace import (
     BarrierOp,
@@ -43,7 +42,7 @@ from neurontools.builder.trace import (
     View,
 )
 from neurontools.builder.trace_facts import Facts
-from neurontools.builder.transfers import TransferEncoder, descriptors, fill_direct
+from neurontools.builder.transfers import TransferEncoder, descriptors, direct_word
 from neurontools.builder.variables import Variables
 
 __all__ = ["Program"]
@@ -215,12 +214,11 @@ class Program:
             view = views[number]
             if view.allocation.space is _PSUM:
                 self._psum.wrote(view)
-        raw, place = stream.raw, -1
-        for word, spots in templates:
+        place = -1
+        for _, _, make in templates:
+            word = make(addresses)
             # what the first word has waited for, the others need not
             place = streams.add(stream, word, needs, -1, origin) if place < 0 else stream.append(word, origin)
-            for offset, operand, delta in spots:  # as `fill` does
-                put_address(raw, place + offset, addresses[operand] + delta)
         # as `complete` does
         stream.ends.append(place)
         streams.clocks.unit(stream.actor, stream.actor)
@@ -238,7 +236,7 @@ class Program:
         streams, operands = self.streams, self.accesses.operands
         passes = self._matmuls.encode(op, first)
         stream = streams.of["PE"]
-        actor, unit, raw = stream.actor, len(stream.ends), stream.raw
+        actor, unit = stream.actor, len(stream.ends)
         # apart, so that LDWEIGHTS can run while the product still waits for its moving operand or its place in PSUM
         weight_needs, needs = self._weight_needs, self._needs
         weight_needs.clear()
@@ -251,26 +249,26 @@ class Program:
             single
             and loaded is not None
             and loaded[0] == op.stationary
-            and loaded[1] == passes.pairs[0][0]
+            and loaded[1] == passes.pairs[0][0][:2]
             and not self.accesses.is_written_since(op.stationary, passes.weights[0], loaded[2])
         )
         if not single:
             self._loaded = None
         elif not again:
-            self._loaded = op.stationary, passes.pairs[0][0], self.accesses.written(op.stationary)
+            self._loaded = op.stationary, passes.pairs[0][0][:2], self.accesses.written(op.stationary)
         operands(views, passes.weights, actor, unit, weight_needs, addresses)
         operands(views, passes.rest, actor, unit, needs, addresses)
         words: list[int] = []
         for weights, matmul in passes.pairs:
             if not again:
-                word = weights[0]
-                place = stream.append(word) if words else streams.add(stream, word, weight_needs)
-                fill(raw, place, weights, addresses)
+                word = weights[2](addresses)
+                if words:
+                    stream.append(word)
+                else:
+                    streams.add(stream, word, weight_needs)
                 again = single
-            word = matmul[0]
-            place = stream.append(word) if words else streams.add(stream, word, needs)
-            fill(raw, place, matmul, addresses)
-            words.append(place)
+            word = matmul[2](addresses)
+            words.append(stream.append(word) if words else streams.add(stream, word, needs))
         streams.complete(stream)
         self._psum.completed(op.dst, first, tuple(words[passes.per_piece - 1 :: passes.per_piece]))
         return None if state == "mixed" else stream
@@ -331,8 +329,8 @@ class Program:
             use.transfers += 1
         place = -1
         for direct in how.direct or ():
-            place = stream.append(direct.raw) if place >= 0 else streams.add(stream, direct.raw, needs, actor)
-            fill_direct(stream.raw, place, direct, src, dst, use.ring(use.transfers))
+            word = direct_word(direct, src, dst, use.ring(use.transfers))
+            place = stream.append(word) if place >= 0 else streams.add(stream, word, needs, actor)
             streams.clocks.unit(stream.actor, actor)
             use.transfers += 1
         self.transfers += count

@@ -10,7 +10,7 @@ from formats.dtypes import Dtype
 from formats.isa import DmaAddress, DmaPattern, PseudoDmaDirect2d
 from formats.named_tuple import NamedTuple
 from formats.neff.transfers import Descriptor
-from formats.neuron_core import SBUF_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE, WORD
 from neurontools.builder.areas import Access, Way, access_to
 from neurontools.builder.dims import Dims, Limit, common, elements, split
 from neurontools.builder.encode import refuse
@@ -18,12 +18,14 @@ from neurontools.builder.templates import keep
 from neurontools.builder.trace import DmaOp, Space, View
 
 __all__ = ["DESCRIPTOR", "MOST_DESCRIPTORS", "Direct", "Side", "Transfer", "TransferEncoder", "Walk", "byte_dims",
-           "descriptors", "dtype_name", "fill_direct", "variable_code", "walk"]  # fmt: skip
+           "descriptors", "direct_word", "dtype_name", "variable_code", "walk"]  # fmt: skip
 
 _SRC, _DST = PseudoDmaDirect2d.FIELDS["src"].offset, PseudoDmaDirect2d.FIELDS["dst"].offset
 _SEMAPHORE = PseudoDmaDirect2d.FIELDS["semaphore"].offset
 _HBM = Space.HBM
-_pack = struct.Struct("<II").pack_into
+# A direct word: semaphore, then offset and code of source and target, and all that stands around them.
+_WORD = struct.Struct(f"<{_SEMAPHORE}sB{_SRC - _SEMAPHORE - 1}sII{_DST - _SRC - 8}sII{WORD - _DST - 8}s")
+_pack = _WORD.pack
 # element sizes and counts of a direct word have 16 bits (isa.md 8)
 _MOST_RUN = (1 << 16) - 1
 _MOST_COUNT = (1 << 16) - 1
@@ -61,11 +63,15 @@ class Walk(NamedTuple):
 
 
 class Direct(NamedTuple):
-    """A direct word without addresses, and how far behind the start of each side it begins."""
+    """A direct word without addresses, and how far behind the start of each side it begins.
+
+    `around` is what stands around its semaphore and addresses, where `direct_word` puts these in.
+    """
 
     raw: bytes
     src_delta: int
     dst_delta: int
+    around: tuple[bytes, ...] = ()
 
 
 # A descriptor without variables: how far behind the start of its side the source begins, its sizes and steps, the same
@@ -136,11 +142,12 @@ class TransferEncoder:
         return known
 
 
-def fill_direct(stream: bytearray, place: int, word: Direct, src: Side, dst: Side, semaphore: int) -> None:
-    """Put addresses and semaphore into the direct word that begins at byte `place`."""
-    _pack(stream, place + _SRC, src.offset + word.src_delta, src.code)
-    _pack(stream, place + _DST, dst.offset + word.dst_delta, dst.code)
-    stream[place + _SEMAPHORE] = semaphore
+def direct_word(word: Direct, src: Side, dst: Side, semaphore: int) -> bytes:
+    """Return a direct word with its addresses and semaphore."""
+    _, src_delta, dst_delta, (head, front, middle, tail) = word
+    start, code, _ = src
+    end, its_code, _ = dst
+    return _pack(head, semaphore, front, start + src_delta, code, middle, end + dst_delta, its_code, tail)
 
 
 def byte_dims(view: View) -> Dims:
@@ -205,7 +212,8 @@ def _direct_templates(op: DmaOp, way: Walk) -> list[Direct] | None:
             dst_element_size=way.run * op.dst.dtype.size,
             dst_dtype=op.dst.dtype,
         )
-        words.append(Direct(word.raw, piece.offsets[0], piece.offsets[1]))
+        head, _, front, _, _, middle, _, _, tail = _WORD.unpack(word.raw)
+        words.append(Direct(word.raw, piece.offsets[0], piece.offsets[1], (head, front, middle, tail)))
     return words
 
 

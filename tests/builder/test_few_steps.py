@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from formats.dtypes import Dtype
 from formats.engines import ENGINES
-from formats.isa import ActivationFunction, Nop, Unknown, lookup
+from formats.isa import ActivationFunction, Nop, PseudoDmaDirect2d, Unknown, lookup
 from formats.neuron_core import WORD
 from formats.targets import resolve_target
 from neurontools.builder import build, indirect
@@ -22,8 +22,9 @@ from neurontools.builder.encode import Place as TilePlace
 from neurontools.builder.hazards import Needs
 from neurontools.builder.indirect import indirect_words
 from neurontools.builder.streams import Origin, Stream, Streams
-from neurontools.builder.trace import Allocation, BarrierOp, IndirectDmaOp, Place, Space, Trace, View
-from neurontools.builder.transfers import Side
+from neurontools.builder.templates import Spot, template_of
+from neurontools.builder.trace import Allocation, BarrierOp, DmaOp, IndirectDmaOp, Place, Space, Trace, View
+from neurontools.builder.transfers import Side, TransferEncoder, direct_word
 from neurontools.builder.vector_clocks import VectorClocks
 from tests.builder.maker import Maker
 from tests.counting import counted
@@ -154,6 +155,36 @@ def test_waits_and_signals_are_written(program: list[tuple[int, int, int]]) -> N
             value = [sum((other, before) in awaited for before in range(its + 1)) for other, its in mine]
             assert [word.wait_value] == (value or [0])
             assert word.wait_index == (PROGRESS[names[mine[0][0]]] if mine else 0)
+
+
+spots = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3), st.integers(0, 1 << 16)), max_size=5)
+
+
+@given(st.sampled_from(RAW), spots, st.lists(st.integers(0, 1 << 30), min_size=4, max_size=4))
+def test_addresses_are_put_into_a_word(word: bytes, places: list[Spot], addresses: list[int]) -> None:
+    """In one step, for any number of them and wherever they stand, as one after the other."""
+    wanted = bytearray(word)
+    for offset, operand, delta in places:
+        wanted[offset : offset + 4] = (addresses[operand] + delta).to_bytes(4, "little")
+    raw, kept, make = template_of(word, places)
+    assert (raw, kept, make(addresses)) == (word, tuple(places), wanted)
+
+
+@given(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 255))
+def test_a_direct_word_says_where_it_goes(columns: int, start: int, end: int, semaphore: int) -> None:
+    tensor, tile = (
+        Allocation(number, space, "a", Dtype.FLOAT32, (8, 16))
+        for number, space in enumerate((Space.HBM, Space.SBUF))
+    )  # fmt: skip
+    op = DmaOp(View(tile, Dtype.FLOAT32, 0, 8, 0, ((1, columns),)),
+               View(tensor, Dtype.FLOAT32, 0, 1, 0, ((16, 8), (1, columns))), None, False, ("k.py", 1))  # fmt: skip
+    (direct,) = TransferEncoder(True).encode(op).direct or ()
+    found = direct_word(direct, Side(start, 7, "x"), Side(end, 9, "SB"), semaphore)
+    wanted = bytearray(direct.raw)
+    fields = PseudoDmaDirect2d.FIELDS
+    for name, value, size in (("src", start | 7 << 32, 8), ("dst", end | 9 << 32, 8), ("semaphore", semaphore, 1)):
+        wanted[fields[name].offset : fields[name].offset + size] = value.to_bytes(size, "little")
+    assert found == wanted
 
 
 def _copy(scatter: bool, rows: int, offset: int, row: int) -> tuple[IndirectDmaOp, Side, Side, TilePlace]:

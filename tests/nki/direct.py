@@ -22,7 +22,7 @@ from neurontools.builder.activation_sets import plan_activation
 from neurontools.builder.chip import chip_of
 from neurontools.builder.encode import Encoder, Place
 from neurontools.builder.matmul import MatmulEncoder
-from neurontools.builder.templates import Template, fill
+from neurontools.builder.templates import Template
 from neurontools.builder.trace import ComputeOp, DmaOp, MatmulOp, Space, View
 from neurontools.nki.tracer import Tracer, tracing
 from tests.emulator.engines.machine import Bench
@@ -103,9 +103,8 @@ def run(body: Callable[[], Any], target: str = "trn2") -> list[Array]:
 
 def _word(template: Template, views: tuple[View, ...], places: dict[int, Place], target: Target) -> isa.Instruction:
     """Return a word with the addresses of its operands filled in, as the decoder reads it."""
-    raw = bytearray(template[0])
-    fill(raw, 0, template, [places[view.allocation.id].of(view) for view in views])
-    return isa.decode(bytes(raw), target)
+    _, _, make = template
+    return isa.decode(make([places[view.allocation.id].of(view) for view in views]), target)
 
 
 def _window(bench: Bench, view: View, places: dict[int, Place]) -> Array:
