@@ -200,9 +200,9 @@ class Again:
             elif isinstance(check, Clocks):
                 check.last_signals = order.last_signals
                 if rest is not None:
-                    check.stand(rest.signals, rest.known, rest.counts)
+                    check.stand(rest.signals)
             elif isinstance(check, Racecheck) and rest is not None:
-                check.look_at(rest.units)
+                check.look_at(rest.units, rest.host)
         if race is not None:
             race.doubles = {}
             if stores is not None:

@@ -272,10 +272,9 @@ class Clocks:
         self._notes = Notes()
         coming.clear()
 
-    def stand(self, signals: Iterable[Sequence[tuple[int, Key, int]]], known: list[Clock], count: list[int]) -> None:
-        """Stand at the end of a run that somebody else looked at: what each actor signalled, knows, and has done."""
+    def stand(self, signals: Iterable[Sequence[tuple[int, Key, int]]]) -> None:
+        """Stand at the end of a run that somebody else looked at, with what each actor signalled."""
         self.signals = [deque(each, maxlen=_SIGNALS) for each in signals]
-        self.known, self.count = known, count
 
     def _begin(self, actor: int, transfer: Any, issued_ps: int) -> Unit:
         """Give a transfer of a queue its number and join what its trigger knew."""

@@ -97,7 +97,10 @@ class History:
 
 def join(first: Clock, second: Clock) -> Clock:
     """Return what both of two clocks tell."""
-    return first if first is second else tuple(map(max, first, second))
+    if first is second:
+        return first
+    # A call of `max` for each number takes twice as long.
+    return tuple([one if one > other else other for one, other in zip(first, second, strict=True)])  # noqa: FURB136
 
 
 class Floors:

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from emulator.checks.clocks import Key
@@ -20,7 +21,7 @@ from emulator.checks.engine_state import Groups, Tables
 from emulator.checks.history import Clock, Unit
 from emulator.checks.inside import Clash, clash_of, is_simple
 from emulator.checks.kept import traits_of
-from emulator.checks.knowledge import Knowledge, Raises, UnknownError, joined, set_by
+from emulator.checks.knowledge import Knowledge, Raises, UnknownError, set_by
 from emulator.checks.place import Names
 from emulator.checks.row_races import Looked
 from emulator.checks.row_sets import Places, RowSet, are_apart, regions_in, touched_by
@@ -37,11 +38,12 @@ from formats.regions import RegionParts
 
 __all__ = ["Order", "Rest", "order_of"]
 
+_KIND = itemgetter(0)
 _ASIDE = (COMPARED, ENDED)  # notes that say nothing of bytes and semaphores
 
 
 class Rest(NamedTuple):
-    """What racecheck has to look at, and what clocks know at the end.
+    """What racecheck has to look at, what each actor signalled, and what the host knows at the end.
 
     `units` are words and transfers in the order in which they were over, with the regions that they read and wrote;
     those of transfers that touch nothing that matters are None. `signals` are those of each actor.
@@ -49,8 +51,7 @@ class Rest(NamedTuple):
 
     units: list[Looked]
     signals: list[list[tuple[int, Key, int]]]
-    known: list[Clock]
-    counts: list[int]
+    host: Clock
 
 
 class Order:
@@ -102,8 +103,7 @@ class _Look:
         self._touched, self._width = Touched(), device.arch.sbuf_bytes.whole
         names = Names(device)
         self._tiles = Tiles(device, _odd, names) or None
-        self._multiplies = traits_of(device).multiplies
-        self._groups = Groups(device, _odd, names) if self._multiplies else None
+        self._groups = Groups(device, _odd, names) if traits_of(device).multiplies else None
         self._tables = Tables(device, _odd)
         self._knowledge = Knowledge(device, notes)
         self._moved: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last transfer looked at, by place
@@ -121,8 +121,8 @@ class _Look:
         sets: tuple[int, ...] = ()  # semaphores that a word gives a number, whatever they were
         # What a wait tells does not depend on when it is met, but where semaphores are set back, or two cores meet.
         early = loops or bool(barriers)
-        whose, usual, multiplies = knowledge.whose, Instruction.SYNC, self._multiplies
-        for note in self._notes:
+        whose, usual = knowledge.whose, Instruction.SYNC
+        for note in self._notes if early else filter(_KIND, self._notes):  # what issued says nothing then
             what = note[0]
             if what == EXECUTED:
                 _, engine, loaded, bound, _, _, changes = note
@@ -152,18 +152,17 @@ class _Look:
                 core, owner, pc = request.core, request.engine, request.pc
                 actor = actors[core, request.queue]
                 trigger = flights[actor].popleft()
-                known[actor] = clock = joined(known[actor], trigger)
+                clock = knowledge.triggered(actor, trigger)
                 count[actor] = number = count[actor] + 1
                 unit = actor, number, clock, transfer, trigger[3]
                 read, written = touched_by(transfer, width)
                 if self._moved or not is_simple(transfer):
                     self._look_inside(actor, transfer)
             elif what == ISSUED:
-                if early:
-                    _, engine, loaded, bound, _ = note
-                    actor, core, _ = whose[engine]
-                    count[actor] = number = count[actor] + 1
-                    flights[actor].append((actor, number, begun(actor, core, loaded, bound), loaded, loaded))
+                _, engine, loaded, bound, _ = note
+                actor, core, _ = whose[engine]
+                count[actor] = number = count[actor] + 1
+                flights[actor].append((actor, number, begun(actor, core, loaded, bound), loaded, loaded))
                 continue
             elif what in _ASIDE:
                 continue
@@ -208,7 +207,7 @@ class _Look:
                     before[-1] = unit
                 else:
                     before.append(unit)
-                if multiplies and cell.region[0] == "PSUM":
+                if cell.is_psum:
                     is_psum = True
             for place in written:
                 cell = cells[place]
@@ -227,7 +226,7 @@ class _Look:
                             break
                     cell.reads = []
                 cell.write = unit
-                if multiplies and cell.region[0] == "PSUM":
+                if cell.is_psum:
                     is_psum = True
             if is_psum and groups is not None and what == EXECUTED:
                 begins = partial(_event, note, core)
@@ -281,11 +280,11 @@ class _Look:
         is_queue = actor >= self._knowledge.engines
         for by, log in group.writes.items():
             if clock[by] < log.last and (by != actor or is_queue):
-                self._look_back(unit, cell, write, group, log, True)
+                self._look_back(unit, cell, write, group, by, log, True)
         if write:
             for by, log in group.reads.items():
                 if clock[by] < log.last and (by != actor or is_queue):
-                    self._look_back(unit, cell, True, group, log, False)
+                    self._look_back(unit, cell, True, group, by, log, False)
         logs = group.writes if write else group.reads
         mine = logs.get(actor)
         if mine is None:
@@ -297,30 +296,27 @@ class _Look:
         mine[key] = unit, cell
         mine.last = number
 
-    def _look_back(self, unit: Use, cell: Cell, write: bool, group: Group, log: Log, wrote: bool) -> None:
-        """Compare an access with those to the same bytes that an actor made since the last one that is known.
+    def _look_back(self, unit: Use, cell: Cell, write: bool, group: Group, by: int, log: Log, wrote: bool) -> None:
+        """Compare an access with those to the same bytes that actor `by` made since the last one that is known.
 
         Raises LookupError where these are too many.
         """
         actor, number, clock, transfer, _ = unit
         _, _, first, partitions, low, nbytes, _ = cell.region
-        behind, high = first + partitions, low + nbytes
+        behind, high, known = first + partitions, low + nbytes, clock[by]
         looked = 0
-        for (by, its, _, word, _), other in reversed(log.values()):
-            if its <= clock[by]:
+        for old, other in reversed(log.values()):
+            if old[1] <= known:
                 break
             looked += 1
+            if other.low >= high:
+                continue
             _, _, its_first, its_partitions, its_low, its_nbytes, _ = other.region
-            if (
-                its_low >= high
-                or its_low + its_nbytes <= low
-                or its_first >= behind
-                or its_first + its_partitions <= first
-            ):
+            if its_low + its_nbytes <= low or its_first >= behind or its_first + its_partitions <= first:
                 continue
-            if not share(cell, other) or (by == actor and its == number):
+            if not share(cell, other) or (by == actor and old[1] == number):
                 continue
-            if by != actor or not keeps_order(word, wrote, transfer, write, cell.common(other)):
+            if by != actor or not keeps_order(old[3], wrote, transfer, write, cell.common(other)):
                 self._suspects += (cell, other)
         group.take(looked)
 
@@ -392,10 +388,7 @@ class _Look:
                 units.append((made, made.word, seen, left))
             elif note[0] == MOVED:
                 units.append((None, word, (), ()))
-        known, count = [knowledge.spread([0] * len(knowledge.known))] * knowledge.everyone, [0] * knowledge.everyone
-        for actor, place in enumerate(knowledge.places):
-            known[place], count[place] = knowledge.spread(knowledge.known[actor]), knowledge.count[actor]
-        return Rest(units, signals, known, count)
+        return Rest(units, signals, knowledge.spread(knowledge.host()))
 
     def _matters(self, places: Places, matter: Collection[RegionParts | RowSet]) -> tuple[RegionParts | RowSet, ...]:
         """Return those of some places that matter to racecheck; rows that leave no byte out are regions to it."""

@@ -98,13 +98,14 @@ class Racecheck:
             cell = cells.get(region) or self._shadow(region).cell(region)
             cell.shadow.touch(cell, unit, True)
 
-    def look_at(self, units: Iterable[Looked]) -> None:
+    def look_at(self, units: Iterable[Looked], host: Clock) -> None:
         """Check some words and transfers of a run that is over, in their order, and some of what each touched.
 
-        Stores of transfers without a unit are carried out again, and no more.
+        `host` is what is known to whoever has waited for all engines. Stores of transfers without a unit are carried
+        out again, and no more.
         """
         even = even_rows(self.device, units)
-        self._host = host = self.clocks.everything()
+        self._host = host
         self._floors = Floors([unit.clock for unit, *_ in even if unit is not None], host)
         for unit, word, reads, writes, sets in even:
             if self.stores is not None and isinstance(word, Transfer):

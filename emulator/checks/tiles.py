@@ -256,10 +256,23 @@ class Tiles:
         if homes is None and place not in self._lives:
             homes = self._homes(*place)
         if homes is not None:
-            for home in homes:
-                if home.holds(region, pc):
+            space, _, first, partitions, low, nbytes, _ = region
+            behind, high = first + partitions, low + nbytes
+            for number, home in enumerate(homes):
+                since, until, its_space, its_first, its_behind, its_low, its_high = home
+                if (
+                    its_low <= low
+                    and high <= its_high
+                    and since <= pc <= until
+                    and its_first <= first
+                    and behind <= its_behind
+                    and its_space == space
+                ):
                     self._last[place] = home
-                    return home.since, home.until
+                    if number:  # those in use are asked for again
+                        del homes[number]
+                        homes.insert(0, home)
+                    return since, until
             return None if [home for home in homes if home.since <= pc <= home.until] else (pc, pc)
         lives = self._lives.get(place) or self._all(*place)
         held = lives.holder(pc, region)

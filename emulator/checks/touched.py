@@ -94,6 +94,7 @@ class Cell:
         "by",
         "core",
         "group",
+        "is_psum",
         "low",
         "near",
         "owner",
@@ -108,7 +109,9 @@ class Cell:
 
     def __init__(self, region: RegionParts, rows: RowSet | None = None) -> None:
         self.region, self.rows, self.low = region, rows, region[4]
-        if region[0] == "HBM":
+        space = region[0]
+        self.is_psum = space == "PSUM"
+        if space == "HBM":
             self.by, self.core = None, -1  # whoever reads it at the end has to know who wrote it
         else:
             self.by, self.core = self, region[1]  # nothing has touched it
