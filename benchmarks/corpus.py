@@ -10,7 +10,7 @@ fetched checkouts, the kernels of AWS's tutorials, public NEFFs and a fixed samp
 Of each: processor time a word of building for the first time (running a script up to its launch, tracing, what is
 imported for it), building again with nothing kept (the better of two, NEURONTOOLS_LAUNCH_CACHE=off), building what the
 launch cache has ("build kept"), loading, and running with timing, without timing, with all checks and with a recorder;
-the best of three to twelve runs.
+the best of three runs or more, as many as fit into a second.
 To build again is to make the file of a kernel and its arguments: of a script from where its launch looks at the
 arguments to where it has the file, as of kernels that are handed to `neurontools.build`; of a .s file all that opening
 it takes, reading, assembling and the inputs.  What a script does up to its launch is its own: "opening again" is
@@ -24,10 +24,10 @@ Each of these works its times out; "again" is a run with timing of a program who
 The unit is a call, the time of one call of `def f(x, y): return x + y` in the same process, so that figures of
 different machines compare.  "NumPy" is what the effects of the words and the moves of the transfers take alone, called
 one after the other in the order of the run, and "beyond" what a run with timing takes beyond it: the two, runs without
-timing, and runs whose way is known, take turns, more of them where the best two of any differ by more than 2 %, and the
-best of each counts ("timing" and "no timing" are the best of these and of the rounds of all phases, "again" of the
-latter).  A member that has no row is named, and the status is not 0 then, but for public NEFFs that are refused and for
-what --minutes leaves out.
+timing, with a recorder, and runs whose way is known, take turns, there and back, for a second at least, and longer
+where the best two of any differ by more than 2 %, and the best of each counts ("timing", "no timing" and "recording"
+are the best of these and of the rounds of all phases, "again" of the latter).  A member that has no row is named, and
+the status is not 0 then, but for public NEFFs that are refused and for what --minutes leaves out.
 "Python calls" are counted, not timed: Python and C functions called in a run with timing, a word; no load of the
 machine changes them.  One BLAS thread.
 """
@@ -77,7 +77,7 @@ ADDITIONS = (
 COLUMNS = (*PHASES, "NumPy", "beyond", "again", "beyond again", "Python calls", "peak MB")
 LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
 GROWTH = ("small_tiles", 100, 1000)
-REPEATS, MOST_REPEATS = 3, 12
+REPEATS, MOST_REPEATS = 3, 100
 
 
 def call_seconds():
@@ -249,23 +249,40 @@ def logged(neff, inputs):
 
 
 def in_turns(neff, inputs, least):
-    """Return the best times of effects and moves alone, of runs with and without timing, and of one whose way is known.
+    """Return the best times of effects and moves alone, of runs with, without timing, recorded, and of a known way.
 
     They take turns, so that what slows the machine down for a while slows all of them down; where the best two of any
-    differ, there are more turns.
+    differ, there are more turns.  Every other turn goes the other way round: a run finds in the caches what the one
+    before it left there, and effects alone, which work on memories of their own, leave a run nothing.
     """
     device, steps = logged(neff, inputs)
-    found = {"NumPy": [], "timing": [], "no timing": [], "again": []}
-    for _ in turns(found, least):
+
+    def alone():
         with at_pace():
             started = time.process_time()
             for step in steps:
                 step()
-            found["NumPy"].append(time.process_time() - started)
-        for phase in ("timing", "no timing", "again"):
-            other, _, seconds = run(neff, inputs, timing=phase != "no timing", replays=phase == "again")
+            return time.process_time() - started
+
+    def running(**options):
+        def whole():
+            other, _, seconds = run(neff, inputs, **options)
             other.release()
-            found[phase].append(seconds)
+            return seconds
+
+        return whole
+
+    ways = {
+        "NumPy": alone,
+        "timing": running(),
+        "no timing": running(timing=False),
+        "recording": running(observers=(Recorder,)),
+        "again": running(replays=True),
+    }
+    found = {phase: [] for phase in ways}
+    for turn in turns(found, least):
+        for phase in reversed(ways) if turn % 2 else ways:
+            found[phase].append(ways[phase]())
     device.release()
     return {phase: min(seconds) for phase, seconds in found.items()}
 
@@ -371,7 +388,7 @@ def measure(opener, call, repeats):
         best["again"] = min(best.get("again", math.inf), again)
     beside = in_turns(neff, inputs, repeats)
     best["NumPy"] = beside["NumPy"]
-    for phase in ("timing", "no timing"):
+    for phase in ("timing", "no timing", "recording"):
         best[phase] = min(best[phase], beside[phase])
     best["beyond"], best["beyond again"] = beside["timing"] - beside["NumPy"], beside["again"] - beside["NumPy"]
     figures = {phase: round(seconds / call / words) for phase, seconds in best.items()}

@@ -1,13 +1,14 @@
 """When what takes turns has been timed often enough: short runs scatter, and the best of a few says little.
 
-At least so many turns, then more while the best two times of anything differ, within limits.
+At least so many turns and so long, then more while the best two times of anything differ, within limits.
 """
 
 import time
 
-ENOUGH = 1.0  # seconds: what takes less has more turns, since short runs scatter most
-# How often at most, for how long at most, and what is no scatter.
+ENOUGH = 1.0  # seconds, whatever the times say: short runs scatter most, and have as many turns as fit
+# How often at most what takes longer, for how long at most, and what is no scatter.
 MOST_TURNS, LONGEST, SPREAD = 40, 20.0, 0.02
+_LIMIT = 10_000  # turns, should the clock stand
 
 
 def scatters(seconds):
@@ -22,8 +23,9 @@ def turns(found, least, clock=time.process_time):
     `clock` tells what has been spent: where other processes do the work, the processor time of this one does not.
     """
     begun = clock()
-    for turn in range(MOST_TURNS):
+    for turn in range(_LIMIT):
         spent = clock() - begun
-        if turn >= max(least, 2) and (spent > LONGEST or (spent > ENOUGH and not any(map(scatters, found.values())))):
+        is_enough = turn >= max(least, 2) and spent > ENOUGH
+        if is_enough and (turn >= MOST_TURNS or spent > LONGEST or not any(map(scatters, found.values()))):
             return
         yield turn

@@ -41,7 +41,8 @@ _INC = int(UpdateMode.SEM_INC)
 _NEVER = 1 << 62
 
 _WIRING = (
-    "core", "device", "name", "_products", "_semaphores", "_contention", "_array", "_issue", "_complete", "_woken",
+    "core", "device", "name", "_products", "_semaphores", "_contention", "_array", "_cold", "_issue", "_complete",
+    "_woken",
 )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ class Sequencer:
         self.busy_ps = 0
         self.bound = BoundWords(self)
         self._products, self._semaphores, self._contention = core.pe, core.semaphores, core.contention
-        self._array = core.contention.array
+        self._array, self._cold = core.contention.array, core.contention.cold
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
@@ -203,7 +204,8 @@ class Sequencer:
                         queues_next = position + 1 < count and isinstance(words[position + 1].word, isa.MatMul)
                         interval, latency = self._array.multiply(claim.work_ps, now, queues_next)
                 else:
-                    interval, latency = self._contention.take(claim, now, interval, latency)
+                    if claim.always or not self._cold.left.isdisjoint(claim.cold):
+                        interval, latency = self._contention.take(claim, now, interval, latency)
                     if claim.cold and loaded.queue:
                         held = device.dma.held_up_until(self.core.index, loaded.queue, now + latency)
                         if held > now + latency:

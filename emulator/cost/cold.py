@@ -47,12 +47,15 @@ class ColdState(NamedTuple):
 
 
 class Cold:
-    """How often each engine of a core has done what takes longer the first times; picoseconds."""
+    """How often each engine of a core has done what takes longer the first times; picoseconds.
 
-    __slots__ = ("_behind_ps", "_left", "_more", "_rows", "_shown", "_times")
+    `left` are parts that take longer the next time: a word of none of them that generates nothing takes as ever.
+    """
+
+    __slots__ = ("_behind_ps", "_more", "_rows", "_shown", "_times", "left")
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("_behind_ps", "_more", "_shown"), "figures of the chip"),
-        "_left": "derived from how often",
+        "left": "derived from how often",
     }
 
     def __init__(self, chip: Chip) -> None:
@@ -60,7 +63,7 @@ class Cold:
         self._more = {part: more for part, names in _FIGURES.items() if any(more := picoseconds(names, target))}
         self._shown = picoseconds(_SHOWN, target)
         self._times: dict[Part, int] = {}
-        self._left = set(self._more)  # parts that still take longer the next time
+        self.left = set(self._more)  # parts that still take longer the next time
         (self._behind_ps,) = picoseconds(("generate_behind",), target)
         self._rows: dict[str, tuple[int, int]] = {}
 
@@ -71,7 +74,7 @@ class Cold:
 
     def take(self, parts: Sequence[Part], now: int, interval: int) -> tuple[int, int | None]:
         """Count a word of such parts that issues; return how much longer it takes, and what profiles show of it."""
-        longer, shown, left = 0, None, self._left
+        longer, shown, left = 0, None, self.left
         for part in parts:
             engine, name = part
             if name == GENERATE:
@@ -95,7 +98,7 @@ class Cold:
         more, times = self._more[part], self._times.get(part, 0)
         self._times[part] = times + 1
         if times + 1 == len(more):
-            self._left.discard(part)
+            self.left.discard(part)
         return more[times]
 
     def snapshot(self) -> ColdState:
@@ -105,4 +108,5 @@ class Cold:
     def restore(self, state: ColdState) -> None:
         """Return to a state that `snapshot` gave."""
         self._times, self._rows = dict(state.times), dict(state.rows)
-        self._left = {part for part, more in self._more.items() if self._times.get(part, 0) < len(more)}
+        self.left.clear()
+        self.left.update(part for part, more in self._more.items() if self._times.get(part, 0) < len(more))

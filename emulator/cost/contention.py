@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import ClassVar
 
-from emulator.cost.cold import Cold, ColdState, Part
+from emulator.cost.cold import GENERATE, Cold, ColdState, Part
 from emulator.cost.model import Chip, Cost
 from emulator.cost.tensor_array import TensorArray, TensorArrayState
 from formats.errors import UnsupportedError
@@ -28,10 +28,11 @@ _SBUF = _BANKS  # the port of SBUF that Vector and GpSimd share, behind those of
 class Claim:
     """What a word needs: `ports` for `work_ps`, or the array of the Tensor engine; `weights` loads it.
 
-    `read_ps` is how long strided weights take to read; `cold` is what takes longer the first times.
+    `read_ps` is how long strided weights take to read; `cold` is what takes longer the first times: `always` tells
+    whether the word needs something later on, too.
     """
 
-    __slots__ = ("array", "cold", "ports", "read_ps", "weights", "work_ps")
+    __slots__ = ("always", "array", "cold", "ports", "read_ps", "weights", "work_ps")
 
     def __init__(
         self,
@@ -44,6 +45,8 @@ class Claim:
     ) -> None:
         self.ports, self.work_ps, self.array = ports, work_ps, array
         self.weights, self.read_ps, self.cold = weights, read_ps, cold
+        # How long generators take depends on what was generated before.
+        self.always = not cold or any(name == GENERATE for _, name in cold)
 
     def scaled(self, interval: int, of: int) -> Claim | None:
         """Return the claim of a word that another cost makes take `interval` instead of `of`; None without work."""

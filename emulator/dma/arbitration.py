@@ -24,6 +24,7 @@ __all__ = ["Plan"]
 
 _SERVED = 32  # runs of a ring that may be kept after they were served, so that few calls delete many
 _FEW = 16  # runs whose end is estimated before they are worked out
+_PASSED = 8  # points that may be kept after nothing goes back to them, so that few calls drop many
 _LONG_AGO: Time = (0, 0)
 _made = tuple.__new__  # a named tuple in half the time
 
@@ -90,7 +91,7 @@ class Plan(Turns):
         behind, self._behind = self._behind, False
         points, lanes, first, last = self._points, self._lanes, self.first, self.last
         _, ring, ready, _, _, _, fill, step = run
-        if len(points) > 1 and points[1].time[0] < now_ps:
+        if len(points) > _PASSED and points[1].time[0] < now_ps:
             self._pass_by(now_ps)
         lane = lanes.get(ring)
         if lane is None:
@@ -139,7 +140,7 @@ class Plan(Turns):
         step -= run.step_ps
         if at + step * self.first <= 0 and at + step * self.last <= 0:
             time = _LONG_AGO  # of no account: it is ready later
-        return run, lane.start + index, run.packets, time
+        return run, lane.start + index, run.packets, time, False
 
     def _trim(self, ring: int, lane: Lane) -> None:
         """Forget runs of a ring that nothing goes back to."""
@@ -179,7 +180,7 @@ class Plan(Turns):
         if time + further * first >= begin and time + further * last >= end:
             return False
         left, count, lanes = 0, 0, self._lanes
-        for ring, (run, number, packets, _) in self._heads.items():
+        for ring, (run, number, packets, _, _) in self._heads.items():
             lane = lanes[ring]
             sums, index = lane.sums, number - lane.start
             _, _, _, _, packet, took, _, _ = run
@@ -208,7 +209,7 @@ class Plan(Turns):
         at, further = self._time
         ready: list[tuple[int, int]] = []
         fill_ps = 0
-        for ring, (_, number, packets, _) in self._heads.items():
+        for ring, (_, number, packets, _, _) in self._heads.items():
             lane, latest = self._lanes[ring], 0
             for _, _, begins, count, packet, took, fill, slope in lane.runs[number - lane.start :]:
                 slope -= step_ps
@@ -240,18 +241,18 @@ class Plan(Turns):
         while heads and transfer not in spans:
             count = len(heads)
             if count == 1:
-                (ring,) = heads
-            else:
-                ring = self._take_two_turns() if count == 2 else self._take_turns()
-            run, number, packets, before = heads[ring]
-            done, _, ready, _, packet, took, fill, further = run
-            # All rings but this one stand: it is alone, or its turn is now, mostly with its last packet.
-            at, step = self._time
-            if count == 1:
+                ((ring, (run, number, packets, before, _)),) = heads.items()
+                at, step = self._time
+                _, _, ready, _, _, _, fill, further = run
                 ahead, slope = at - ready, step - further
                 is_early = ahead + slope * first < 0 or ahead + slope * last < 0
                 if is_early and not self.is_over(at, step, ready, further):
                     at, step = ready + fill, further
+            else:
+                # All rings but this one stand: its turn is now, mostly with its last packet.
+                due = self._take_two_turns() if count == 2 else self._take_turns()
+                ring, run, number, packets, before, at, step = due
+            done, _, ready, _, packet, took, _, further = run
             if packets > 1:
                 at += packet * (packets - 1)
             at += took
@@ -265,10 +266,12 @@ class Plan(Turns):
             if index < len(runs):
                 run = runs[index]
                 _, _, ready, left, _, _, _, further = run
+                at -= ready
+                step -= further
+                begin, end = at + step * first, at + step * last
                 # Where it is ready later, when this one ends is of no account.
-                ahead, slope = at - ready, step - further
-                is_late = ahead + slope * first > 0 or ahead + slope * last > 0
-                heads[ring] = run, number, left, time if is_late else _LONG_AGO
+                is_late = begin > 0 or end > 0
+                heads[ring] = run, number, left, time if is_late else _LONG_AGO, begin >= 0 <= end
             else:
                 del heads[ring]
             points.append(_made(Point, (time, ring, heads.copy(), done)))
@@ -337,7 +340,7 @@ class Plan(Turns):
                     lane.ends[-1] = _LONG_AGO
                 lane.before = _LONG_AGO
         if base.time != its.time:
-            runs = [run for run, _, _, _ in heads.values()]
+            runs = [run for run, *_ in heads.values()]
             starts = [run.ready_ps + run.step_ps * (self.first if run.step_ps > 0 else other.last) for run in runs]
             base = base._replace(time=(min([now_ps, *starts]) - 1, 0))
             if len(mine) == 1:
@@ -385,7 +388,7 @@ class Plan(Turns):
         heads, ended = self._base(now_ps)
         if self._behind or ended or len(heads) != 1 or max(at + step * self.first, at + step * self.last) >= now_ps:
             return None
-        ((ring, (_, number, left, _)),) = heads.items()
+        ((ring, (_, number, left, _, _)),) = heads.items()
         lane = self._lanes[ring]
         runs = lane.runs[number - lane.start :]
         return (base.time, ring, runs) if base.last_ring == ring and left == runs[0].packets else None
@@ -396,14 +399,14 @@ class Plan(Turns):
         ends = at + step * self.first, at + step * self.last
         if max(ends) >= now_ps:
             return False
-        for run, _, _, _ in heads.values():
+        for run, *_ in heads.values():
             if ends[0] >= run.ready_ps + run.step_ps * self.first or ends[1] >= run.ready_ps + run.step_ps * self.last:
                 return False
         return True
 
     def _has_the_runs_of(self, other: Plan, heads: dict[int, Head]) -> bool:
         """Return whether what is left from the same heads on is the same for both."""
-        for ring, (_, number, _, _) in heads.items():
+        for ring, (_, number, _, _, _) in heads.items():
             mine, its = self._lanes[ring], other._lanes[ring]
             if mine.runs[number - mine.start :] != its.runs[number - its.start :]:
                 return False

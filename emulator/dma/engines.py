@@ -9,7 +9,7 @@ from emulator.dma.arbitration import Plan
 from emulator.dma.queues import DmaQueue
 from emulator.dma.quiet import Quiet
 from emulator.dma.rings import Ring
-from emulator.dma.work import Apart, Piece, PlanState, Run, within
+from emulator.dma.work import Apart, Piece, Pieces, PlanState, Run, Shown, within
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_RINGS
 
@@ -147,12 +147,14 @@ class DmaEngines:
             served = self.quiet.served.get(transfer)
             if served is not None:
                 return served.end_ps, served
-        end, pieces = 0, self.pieces(transfer, engines)
-        for first, last, _, _, (at, step) in pieces:
-            ended = at + step * (last if step > 0 else first)
-            if ended > end:
-                end = ended
-        return end, pieces
+        end, parts = 0, self._parts(transfer, engines)
+        for begin, final, pieces in parts:
+            for first, last, _, _, (at, step) in pieces:
+                if step:
+                    at += step * (min(last, final) if step > 0 else max(first, begin))
+                if at > end and first <= final and last >= begin:
+                    end = at
+        return end, Pieces(parts)
 
     def pieces(self, transfer: int, engines: int) -> tuple[Piece, ...]:
         """Return when the first so many engines serve a transfer."""
@@ -160,14 +162,32 @@ class DmaEngines:
             served = self.quiet.served.get(transfer)
             if served is not None:
                 return tuple(served)
+        return tuple(Pieces(self._parts(transfer, engines)))
+
+    def summed_ends_ps(self, transfer: int, engines: int) -> int:
+        """Return the sum of when each of the first so many engines is through with a transfer, as their plans say."""
+        total = 0
+        for begin, final, pieces in self._parts(transfer, engines):
+            for first, last, _, _, (at, step) in pieces:
+                if first < begin:
+                    first = begin
+                if last > final:
+                    last = final
+                if first <= last:
+                    many = last - first + 1
+                    total += many * at + step * (first + last) * many // 2
+        return total
+
+    def _parts(self, transfer: int, engines: int) -> list[Shown]:
+        """Return what plans of the first so many engines have of a transfer, worked out as far as that."""
         plans = self.plans
-        if len(plans) == 1:
-            try:
-                return plans[0].pieces(transfer)
-            except Apart as apart:
-                self._part(0, *apart.engines)
-        found: list[Piece] = []
-        index, first, held = 0, 0, None
+        parts: list[Shown] = []
+        for plan in plans:
+            pieces = plan.spans.get(transfer)
+            if pieces is None:
+                break
+            parts.append((plan.first, plan.last, pieces))
+        index = len(parts)
         while index < len(plans) and (plan := plans[index]).first < engines:
             pieces = plan.spans.get(transfer)
             if pieces is None:
@@ -178,15 +198,9 @@ class DmaEngines:
                     self._part(index, *apart.engines)
                     continue
                 pieces = plan.spans[transfer]
-            if pieces is not held:
-                # Neighbours that were cut after they were through with it have the same pieces.
-                if held is not None:
-                    found += within(held, first, plan.first - 1)
-                first, held = plan.first, pieces
+            parts.append((plan.first, plan.last, pieces))
             index += 1
-        if held is not None:
-            found += within(held, first, plans[index - 1].last)
-        return tuple(found)
+        return parts
 
     def forget(self, transfer: int) -> None:
         """Keep the spans of a transfer that is complete no longer."""

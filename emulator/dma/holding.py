@@ -82,6 +82,8 @@ def _begin_ps(engines: DmaEngines, transfer: Transfer) -> int:
     count = course.engines
     served = None if engines.quiet is None else engines.quiet.served.get(transfer.number)
     if served is not None:
+        if served.starts is not None:
+            return sum(served.starts) // count
         ready, start, step, turn = served.ready_ps, served.start_ps, served.step_ps, served.turn_ps
         if step == turn:
             return (count * max(ready, start) + step * served.last * count // 2) // count
@@ -105,12 +107,4 @@ def _end_ps(engines: DmaEngines, transfer: Transfer) -> int:
             return served.mean_ps if served.mean_ps >= 0 else served.mean_end_ps()
     course = transfer.course
     assert course is not None  # it was triggered
-    count = course.engines
-    ended = 0
-    for first, last, _, _, (end, step) in engines.pieces(transfer.number, count):
-        if first == last:
-            ended += end + step * first
-        else:
-            many = last - first + 1
-            ended += many * end + step * (first + last) * many // 2
-    return ended // count
+    return engines.summed_ends_ps(transfer.number, course.engines) // course.engines

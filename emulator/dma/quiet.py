@@ -10,7 +10,7 @@ once.  Whatever is more than that (`Quiet.give` returns None) is for the plans o
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from emulator.dma.work import Piece
@@ -25,14 +25,15 @@ class Served:
     """One transfer on engines 0 to `last`: ready at `ready_ps` on the first, `step_ps` later on each further one.
 
     It starts at `start_ps`, `turn_ps` later on each further engine: then, or when the one that it is `behind` in its
-    ring is through. `ends` are those of each engine where it `met` another, else it takes `took_ps` everywhere.
+    ring is through. `ends` are those of each engine where it `met` another, else it takes `took_ps` everywhere. Where
+    only some engines go on to it from the one before it, `starts` are those of each engine, and so are `ends`.
     `begun_ps` is when the first engine has it ready, `saved_ps` the filling that waiting saved it, `mean_ps` its end on
     average, -1 until somebody asks.
     """
 
     __slots__ = (
         "begun_ps", "behind", "end_ps", "ends", "fill_ps", "follower", "last", "last_ps", "mean_ps", "met", "number",
-        "packet_ps", "packets", "ready_ps", "ring", "saved_ps", "start_ps", "step_ps", "took_ps", "turn_ps",
+        "packet_ps", "packets", "ready_ps", "ring", "saved_ps", "start_ps", "starts", "step_ps", "took_ps", "turn_ps",
     )  # fmt: skip
 
     def __init__(
@@ -43,6 +44,7 @@ class Served:
         self.packets, self.packet_ps, self.last_ps, self.fill_ps = packets, packet_ps, last_ps, fill_ps
         self.took_ps = took = fill_ps + packet_ps * (packets - 1) + last_ps
         self.ends: list[int] | None = None
+        self.starts: list[int] | None = None
         self.met: Served | None = None
         self.behind: Served | None = None
         self.follower: Served | None = None
@@ -52,14 +54,52 @@ class Served:
             ready_ps, final = final, ready_ps
         self.begun_ps, self.end_ps = ready_ps, final + took
 
-    def follow(self, other: Served) -> None:
-        """Be served behind another of the ring: engines that go on to it were not idle, and fill no pipe."""
+    def follow(self, other: Served) -> bool:
+        """Be served behind another of the ring that is not over; return whether that is told here.
+
+        Engines that go on to it were not idle, and fill no pipe.
+        """
+        last, ready, step = self.last, self.ready_ps, self.step_ps
+        even = other.even_end(last)
+        if even is not None:
+            start, turn = even
+            ahead, slope = ready - start, step - turn
+            if ahead <= 0 and ahead + slope * last <= 0:
+                self.start_ps, self.turn_ps = start, turn
+                self.took_ps -= self.fill_ps
+                self.saved_ps, self.fill_ps = self.fill_ps, 0
+                self.end_ps = start + self.took_ps + (turn * last if turn > 0 else 0)
+                self.behind, other.follower = other, self
+                return True
+        if other.ends is not None:
+            return False
+        starts, ends, took = [], [], self.took_ps
+        through, turn = other.start_ps + other.took_ps, other.turn_ps
+        for engine in range(last + 1):
+            begin = ready + step * engine
+            end = through + turn * engine
+            if engine > other.last or begin > end:
+                starts.append(begin)
+                ends.append(begin + took)
+            else:
+                starts.append(end)
+                ends.append(end + took - self.fill_ps)
+        self.starts, self.ends, self.end_ps, self.saved_ps = starts, ends, max(ends), self.fill_ps
         self.behind, other.follower = other, self
-        self.start_ps = start = other.start_ps + other.took_ps
-        self.turn_ps = step = other.turn_ps
-        self.took_ps -= self.fill_ps
-        self.saved_ps, self.fill_ps = self.fill_ps, 0
-        self.end_ps = start + self.took_ps + (step * self.last if step > 0 else 0)
+        return True
+
+    def even_end(self, last: int) -> tuple[int, int] | None:
+        """Return when engines up to one are through with it: on the first, and so much later on each; None if not."""
+        if last > self.last:
+            return None
+        ends = self.ends
+        if ends is None:
+            return self.start_ps + self.took_ps, self.turn_ps
+        step = ends[1] - ends[0] if last else 0
+        for engine in range(2, last + 1):
+            if ends[engine] - ends[engine - 1] != step:
+                return None
+        return ends[0], step
 
     def __iter__(self) -> Iterator[Piece]:
         """Return an iterator over when engines serve it."""
@@ -67,6 +107,9 @@ class Served:
         if self.ends is None:
             return iter((whole,))
         _, _, ready, before, _ = whole
+        if self.starts is not None:
+            both = zip(self.starts, self.ends, strict=True)
+            return iter([_made(Piece, (at, at, ready, (start, 0), (end, 0))) for at, (start, end) in enumerate(both)])
         return iter([_made(Piece, (at, at, ready, before, (end, 0))) for at, end in enumerate(self.ends)])
 
     @property
@@ -79,7 +122,7 @@ class Served:
     @property
     def started_ps(self) -> int:
         """Return when the first engine begins."""
-        return self.whole.begun_ps
+        return self.whole.begun_ps if self.starts is None else min(self.starts)
 
     def all_ends(self) -> list[int]:
         """Return when each engine is through with it."""
@@ -101,6 +144,10 @@ class Served:
     def end_on(self, engine: int) -> int:
         """Return when an engine is through with it."""
         return self.start_ps + self.turn_ps * engine + self.took_ps if self.ends is None else self.ends[engine]
+
+    def ends_before(self, start_ps: int, turn_ps: int, last: int) -> bool:
+        """Return whether each engine up to one is through with it before a time, so much later on each."""
+        return all(self.end_on(engine) < start_ps + turn_ps * engine for engine in range(min(last, self.last) + 1))
 
     def meets(self, other: Served) -> bool:
         """Return whether, on some engine, neither is over before the other is ready."""
@@ -130,7 +177,9 @@ class Quiet:
     that meet, and those that wait in their ring for the one before.
     """
 
-    __slots__ = ("_end_ps", "_gone", "_latest", "_less", "_line", "_only", "_ready", "_rings", "_whole_ps", "served")
+    __slots__ = (
+        "_end_ps", "_gone", "_latest", "_less", "_line", "_only", "_parted", "_ready", "_rings", "_whole_ps", "served",
+    )  # fmt: skip
 
     def __init__(self, rings: list[int]) -> None:
         self._rings = rings  # the one that each engine served last, as far as `_gone` does not tell
@@ -138,6 +187,7 @@ class Quiet:
         self._line: list[Served] = []
         self._ready: list[int] = []  # on the first engine
         self._latest: dict[int, Served] = {}  # of each ring
+        self._parted = False  # whether something in the line has `starts`
         self._only = -1  # the ring of all that is in the line, -1 where there are several
         self.served: dict[int, Served] = {}
         self._end_ps = 0  # when the last of what is in the line ends, or later
@@ -157,22 +207,31 @@ class Quiet:
         new = Served(number, ring, ready_ps, step_ps, last, packets, packet_ps, last_ps, fill_ps)
         before = self._latest.get(ring)
         begun_ps = new.begun_ps
-        waits = before is not None and before.end_ps >= begun_ps and not before.is_before(new)
+        if before is not None and (before.end_ps < begun_ps or before.is_before(new)):
+            before = None  # through with it: else a ring is served in order
+        if before is not None and (before.ready_ps > ready_ps or not new.follow(before)):
+            return None
         at = bisect_right(self._ready, ready_ps)
-        if before is not None and waits:
-            # A ring is served in order: alike where no engine has it ready after the one before it is through.
-            if before.ends is not None or before.last < last or before.ready_ps > ready_ps:
-                return None
-            ahead, slope = ready_ps - before.start_ps - before.took_ps, step_ps - before.turn_ps
-            if ahead > 0 or ahead + slope * last > 0:
-                return None
-            new.follow(before)
-        # Among transfers of one ring those that wait for one another are all there is to meet.
-        is_near = self._end_ps >= begun_ps and line and not (waits and self._only == ring)
-        meeting = self._near(at, begun_ps, new.end_ps, new.meets) if is_near else ()
+        meeting: Sequence[Served] = ()
+        if self._end_ps < begun_ps or not line:
+            pass
+        elif before is not None and new.starts is None and line[-1] is before:
+            # Engines go on from the last that came, with which they are through behind all others but one that it met.
+            if before.met is not None:
+                meeting = (before.met,)
+        elif before is None or self._only != ring or new.starts is not None:
+            # Among transfers of one ring those that wait for one another are all there is to meet.
+            meeting = self._near(at, begun_ps, new.end_ps, new.meets)
         met: Served | None = None
-        if before is not None and waits:
-            if any(one.ring != ring for one in meeting):
+        if before is not None:
+            if new.starts is not None:
+                is_told = at == len(line) and all(one is before for one in meeting)
+                self._parted = self._parted or is_told
+            else:
+                # Others are of no account where engines are through with them before they go on to this one.
+                start, turn = new.start_ps, new.turn_ps
+                is_told = all(one.ring == ring or one.ends_before(start, turn, last) for one in meeting)
+            if not is_told:
                 before.follower = None
                 return None
         elif meeting:
@@ -213,6 +272,7 @@ class Quiet:
         before = self._latest[ring] = Served(-1, ring, 0, 0, len(self._rings) - 1, 1, 0, 0, 0)
         before.start_ps, before.turn_ps = at, step = time
         before.end_ps = at + max(step * before.last, 0)
+        before.ends = before.all_ends()  # so that no more than all engines go on from it
 
     def _near(self, at: int, begin_ps: int, end_ps: int, is_wanted: Callable[[Served], bool]) -> list[Served]:
         """Return what is wanted on both sides of a place in the line, none of which is over before or begins behind.
@@ -239,10 +299,11 @@ class Quiet:
         self._whole_ps += took
         for engine in range(new.last + 1, len(less)):
             less[engine] += took
-        if not fill or (met is None and at == len(self._line)):
+        beside = met if new.starts is None else new.behind
+        if not fill or (beside is None and at == len(self._line)):
             return
         busy: set[int] = set()
-        others = self._line[at:] if met is None else [met, *self._line[at:]]
+        others = self._line[at:] if beside is None else [beside, *self._line[at:]]
         ready, step = new.ready_ps, new.step_ps
         for one in others:
             common, ends = min(new.last, one.last), one.ends
@@ -254,7 +315,7 @@ class Quiet:
                     busy.update([engine for engine in range(common + 1) if ahead + slope * engine <= 0])
             else:
                 busy.update([engine for engine in range(common + 1) if ends[engine] >= ready + step * engine])
-            if one.last + 1 == len(less) and one is not met:
+            if one.last + 1 == len(less) and one is not beside:
                 break  # which is behind it on all engines
         for engine in busy:
             less[engine] += fill
@@ -267,6 +328,11 @@ class Quiet:
             if one.end_ps >= now_ps or (one.met is not None and one.met.end_ps >= now_ps):
                 break
             count += 1
+        if self._parted:
+            # Nor is one that some engines go on from, which cannot be told of without it.
+            kept = [one.behind for one in line[count:] if one.starts is not None]
+            count = min([count, *[place for place, one in enumerate(line[:count]) if one in kept]])
+            self._parted = bool(kept)
         for one in line[:count]:
             met, one.met = one.met, None
             follower, one.follower = one.follower, None

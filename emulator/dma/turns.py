@@ -6,11 +6,17 @@ engines on they are not.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from emulator.dma.abreast import Abreast
-from emulator.dma.work import Apart, Head, Lane, Time
+from emulator.dma.work import Apart, Head, Lane, Run, Time
 from formats.neuron_core import DMA_RINGS
 
 __all__ = ["Turns"]
+
+# A ring that is through next: its run, the number of that, packets left, when the run before ended, and from when on.
+Due = tuple[int, Run, int, int, Time, int, int]
+_FIRST = itemgetter(2, 0)  # of rings that are ready: the fewest packets, the next turn
 
 
 class Turns(Abreast):
@@ -25,27 +31,29 @@ class Turns(Abreast):
         self._time: Time = (time_ps, 0)
         self._last_ring = last_ring
 
-    def _take_two_turns(self) -> int:
+    def _take_two_turns(self) -> Due:
         """Do as `_take_turns` for two rings, which there are nearly always.
 
         The ring has several packets left where these are over before the other is ready.
         """
         heads = self._heads
-        (one, (mine, number, left, ended)), (other, (its, its_number, its_left, its_ended)) = heads.items()
+        (one, (mine, number, left, ended, i_am)), (other, (its, its_number, its_left, its_ended, it_is)) = heads.items()
         _, _, my_ready, _, my_packet, _, my_fill, my_step = mine
         _, _, its_ready, _, its_packet, _, its_fill, its_step = its
         at, step = self._time
         last_ring, first, last = self._last_ring, self.first, self.last
         is_over = self.is_over
         while True:
-            ahead, slope = at - my_ready, step - my_step
-            i_am = ahead + slope * first >= 0
-            if i_am != (ahead + slope * last >= 0):
-                is_over(at, step, my_ready, my_step)
-            ahead, slope = at - its_ready, step - its_step
-            it_is = ahead + slope * first >= 0
-            if it_is != (ahead + slope * last >= 0):
-                is_over(at, step, its_ready, its_step)
+            if not i_am:
+                ahead, slope = at - my_ready, step - my_step
+                i_am = ahead + slope * first >= 0
+                if i_am != (ahead + slope * last >= 0):
+                    is_over(at, step, my_ready, my_step)
+            if not it_is:
+                ahead, slope = at - its_ready, step - its_step
+                it_is = ahead + slope * first >= 0
+                if it_is != (ahead + slope * last >= 0):
+                    is_over(at, step, its_ready, its_step)
             if i_am and it_is:
                 # In turns until one has its last packet left, which it has in its next turn.
                 rounds = min(left, its_left) - 1
@@ -113,31 +121,55 @@ class Turns(Abreast):
                     its_left -= 1
                     took, last_ring = its_packet, other
             at += took
-        heads[one] = mine, number, left, ended
-        heads[other] = its, its_number, its_left, its_ended
-        self._time, self._last_ring = (at, step), last_ring
-        return ring
+        if ring == one:
+            heads[other] = its, its_number, its_left, its_ended, it_is
+            return one, mine, number, left, ended, at, step
+        heads[one] = mine, number, left, ended, i_am
+        return other, its, its_number, its_left, its_ended, at, step
 
-    def _take_turns(self) -> int:
-        """Serve several rings until one of them has its turn with its last packet; return that ring."""
+    def _take_turns(self) -> Due:
+        """Serve several rings until one of them has its turn with its last packet; return that ring and its head.
+
+        It is the caller's to serve, from the time that is returned, and its place in `_heads` is as before.
+        """
         heads, first, last = self._heads, self.first, self.last
         at, step = self._time
         last_ring = self._last_ring
         ready: list[tuple[int, int, int, int]] = []  # turns until a ring's own, ring, packets, how long each takes
         waiting: list[tuple[int, ...]] = []  # the same behind when it is ready, from now: first engine, last, any
-        for ring, (run, _, packets, _) in heads.items():
-            _, _, gap, _, each, _, _, slope = run
-            gap -= at
-            slope -= step
-            begin, end = gap + slope * first, gap + slope * last
-            if begin <= 0 >= end:
-                ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, each))
-            elif begin > 0 < end:
-                waiting.append((begin, end, gap, slope, ring, packets, each))
-            else:
-                self.is_over(0, 0, gap, slope)  # which raises Apart
+        for ring, (run, _, packets, _, is_ready) in heads.items():
+            if not is_ready:
+                _, _, gap, _, each, _, _, slope = run
+                gap -= at
+                slope -= step
+                begin, end = gap + slope * first, gap + slope * last
+                if begin > 0 < end:
+                    waiting.append((begin, end, gap, slope, ring, packets, each))
+                    continue
+                if begin > 0 or end > 0:
+                    self.is_over(0, 0, gap, slope)  # which raises Apart
+            ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, run.packet_ps))
         if not ready:
             return self._begin()
+        place, through, least, _ = min(ready, key=_FIRST)
+        due = 0
+        for turn, _, _, each in ready:
+            due += each * (least if turn < place else least - 1)
+        for one in waiting:
+            if one[0] <= due or one[1] <= due:
+                return self._take_turns_until(ready, waiting)
+        # What gets ready behind that is of no account here.
+        for turn, ring, packets, _ in ready:
+            if turn != place:
+                run, number, _, ended, _ = heads[ring]
+                heads[ring] = run, number, packets - (least if turn < place else least - 1), ended, True
+        run, number, _, ended, _ = heads[through]
+        return through, run, number, 1, ended, at + due, step
+
+    def _take_turns_until(self, ready: list[tuple[int, int, int, int]], waiting: list[tuple[int, ...]]) -> Due:
+        """Go on as `_take_turns` where another ring gets ready in between."""
+        heads = self._heads
+        at, step = self._time
         served = 0
         while True:
             ready.sort()
@@ -158,12 +190,13 @@ class Turns(Abreast):
                     soonest = one
             if soonest is None:
                 for _, ring, packets, _ in ready:
+                    run, number, _, ended, _ = heads[ring]
                     if ring == through:
                         least -= 1
-                    run, number, _, ended = heads[ring]
-                    heads[ring] = run, number, packets - least, ended
-                self._time, self._last_ring = (at + due, step), through
-                return through
+                        found = through, run, number, 1, ended, at + due, step
+                    else:
+                        heads[ring] = run, number, packets - least, ended, True
+                return found
             # As many packets on all engines until another ring is ready.
             begin, end = soonest[0], soonest[1]
             if begin > end:
@@ -207,12 +240,12 @@ class Turns(Abreast):
             taken += 1
         raise Apart(*sorted(cuts))
 
-    def _begin(self) -> int:
+    def _begin(self) -> Due:
         """Begin with the ring that is ready first, which fills the pipe, and go on as `_take_turns`."""
         heads, first, last, last_ring = self._heads, self.first, self.last, self._last_ring
-        (chosen, _, _, _), *others = heads.values()
+        (chosen, *_), *others = heads.values()
         at, step = chosen.ready_ps, chosen.step_ps
-        for run, _, _, _ in others:
+        for run, *_ in others:
             ahead, slope = run.ready_ps - at, run.step_ps - step
             begin, end = ahead + slope * first, ahead + slope * last
             if begin > 0 < end:
@@ -225,10 +258,9 @@ class Turns(Abreast):
                 self.is_over(ahead, slope, 0, 0)  # one of them raises Apart
                 self.is_same(ahead, slope, 0, 0)
             chosen, at, step = run, run.ready_ps, run.step_ps
-        _, number, packets, ended = heads[chosen.ring]
+        _, number, packets, ended, _ = heads[chosen.ring]
         if packets == 1:
-            self._time = at + chosen.fill_ps, step
-            return chosen.ring  # with this packet
-        heads[chosen.ring] = chosen, number, packets - 1, ended
+            return chosen.ring, chosen, number, 1, ended, at + chosen.fill_ps, step  # with this packet
+        heads[chosen.ring] = chosen, number, packets - 1, ended, True
         self._time, self._last_ring = (at + chosen.fill_ps + chosen.packet_ps, step), chosen.ring
         return self._take_turns()

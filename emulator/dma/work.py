@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from formats.named_tuple import NamedTuple
 
 __all__ = [
-    "Apart", "Head", "Lane", "Piece", "PlanState", "Point", "Run", "Time", "joined", "spans_by_engine", "within",
+    "Apart", "Head", "Lane", "Piece", "Pieces", "PlanState", "Point", "Run", "Shown", "Time", "joined",
+    "spans_by_engine", "within",
 ]  # fmt: skip
 
 _made = tuple.__new__  # a named tuple in half the time
@@ -38,8 +39,9 @@ class Run(NamedTuple):
     step_ps: int = 0
 
 
-# Of a ring: its next run, the number of that, packets left, when the run before ended.
-Head = tuple[Run, int, int, Time]
+# Of a ring: its next run, the number of that, packets left, when the run before ended; whether it is known that all
+# engines have it ready.
+Head = tuple[Run, int, int, Time, bool]
 
 
 class Piece(NamedTuple):
@@ -66,6 +68,38 @@ class Piece(NamedTuple):
         crossing = first if later == behind else (end - ready) // (later - behind)
         middle = [engine for engine in (crossing, crossing + 1) if first < engine < last]
         return min([self.span(engine)[0] for engine in (first, last, *middle)])
+
+
+Shown = tuple[int, int, tuple[Piece, ...]]  # engines of a plan, first and last, and pieces that may be of others too
+
+
+class Pieces:
+    """When engines serve a transfer, by plan: put together for whoever looks, which most runs never do."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: list[Shown]) -> None:
+        self._parts = parts
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Pieces) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of lists: equal ones may be put together otherwise
+
+    def __iter__(self) -> Iterator[Piece]:
+        """Return an iterator over pieces, each of neighbours that are served alike."""
+        found: list[Piece] = []
+        begin, final, held = 0, -1, None
+        for first, last, pieces in self._parts:
+            # Neighbours that were cut after they were through with it have the same pieces.
+            if pieces is not held:
+                if held is not None:
+                    found += within(held, begin, final)
+                begin, held = first, pieces
+            final = last
+        if held is not None:
+            found += within(held, begin, final)
+        return iter(found)
 
 
 class PlanState(NamedTuple):

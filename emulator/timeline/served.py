@@ -60,7 +60,7 @@ class Served:
         kept = self._pieces
         self._first[row] = len(kept) // _NUMBERS
         begun: int | None
-        if isinstance(pieces, quiet.Served):
+        if isinstance(pieces, quiet.Served) and pieces.starts is None:
             whole = pieces.whole
             first, last, ready, before, end = whole
             if pieces.ends is not None:

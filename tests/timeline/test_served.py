@@ -67,7 +67,7 @@ def test_columns_are_the_spans_of_every_piece(seed: int) -> None:
         assert served.columns(engine) == tuple(array("q", column) for column in zip(*rows, strict=True))
 
 
-def test_transfers_that_met_another_have_the_ends_of_all_engines() -> None:
+def test_transfers_that_met_another_or_wait_on_some_engines_have_the_ends_of_all() -> None:
     kept, random = Served(), Random(0)
     expected = {}
     for number in range(20):
@@ -76,6 +76,10 @@ def test_transfers_that_met_another_have_the_ends_of_all_engines() -> None:
             one.ends = [random.randint(0, 1 << 41) for _ in range(ENGINES)]
         if number % 2:
             one.start_ps, one.turn_ps = random.randint(0, 1 << 40), random.randint(-50, 50)
+        if number % 5 == 1:  # only some engines go on to it from the one before
+            before = quiet.Served(-1, 0, one.ready_ps, random.randint(-50, 50), number % ENGINES, 4, 100, 50, 7)
+            one.ends = None
+            one.follow(before)
         kept.begin(number, ENGINES)
         expected[number] = [piece.span(engine) for piece in one for engine in range(piece.first, piece.last + 1)]
         assert kept.end(number, one) == one.started_ps

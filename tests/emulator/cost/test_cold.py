@@ -13,7 +13,8 @@ from emulator.timeline.recorder import Recorder
 from emulator.timeline.track import EngineTrack
 from formats import isa
 from formats.isa import DmaPattern
-from tests.emulator.dma_programs import PARTITION, POOL_SEMAPHORES, direct, gen3, wait
+from formats.neff import Descriptor
+from tests.emulator.dma_programs import PARTITION, POOL_SEMAPHORES, direct, gen2, gen3, trigger, wait
 
 ONE, TWO = isa.Write(size0=4), isa.Write(size0=4, size1=4)
 ROWS128 = isa.DmaDirect2d(dst_pattern=DmaPattern((0, 0), (1, 128)))
@@ -86,8 +87,15 @@ def test_what_came_before_comes_back() -> None:
             took.append((held.take(claim, 5000, cost.interval_ps, cost.latency_ps), held.own_end_ps))
         found.append(took)
         assert held.snapshot() != state
+        later = held.snapshot()
         held.restore(state)
     assert found[0] == found[1]
+    # What is over comes with a state to whoever has not begun.
+    other = Contention(arch_of("trn2"))
+    left = set(other.cold.left)
+    other.restore(later)
+    assert other.snapshot() == later
+    assert ("Pool", "doorbell") in left and other.cold.left == left - {("Pool", "register")}
 
 
 def test_bursts_of_many_engines_ramp_up() -> None:
@@ -123,3 +131,21 @@ def test_recorded_runs_show_words_as_long_as_captures_do() -> None:
                 found.setdefault(owner.name, []).append(round((end - track.start[row]) / 1000))
     # Pauses: what GpSimd was shown for before descriptors were prebuilt is not added where it makes them.
     assert found["SP"][1:] == [551, 608, 19] and found["Pool"][1:] == [35, 19]
+
+
+def test_doorbells_of_a_run_take_longer_the_first_time() -> None:
+    """As `shown` has them, which asks for each of them; an engine asks only while something takes longer."""
+    block = Descriptor(
+        source="x", source_offset=0, source_sizes=(4096, 128), source_steps=(1, 4096), target="SB", target_offset=0,
+        target_sizes=(4096, 128), target_steps=(1, PARTITION), source_dtype="float32", target_dtype="float32",
+    )  # fmt: skip
+    words = [trigger(5), isa.Nop(**wait(9)), trigger(5), isa.Nop(**wait(9, 32)), trigger(5), isa.Nop(**wait(9, 48))]
+    device = Device("trn2")
+    neff = gen2({5: (9, [block])}, words, inputs={"x": ("float32", (128, 1024))}, outputs={}, target="trn2")
+    device.load(neff)
+    device.set_inputs({"x": np.zeros((128, 1024), np.float32)})
+    took = []
+    while (event := device.step()) is not None:
+        if isinstance(event.instruction, isa.Write):
+            took.append(round((event.time_ps - event.issued_ps) / 1000))
+    assert took == shown("SP", [TWO] * 3)

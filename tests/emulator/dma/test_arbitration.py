@@ -218,9 +218,9 @@ PAIR = st.tuples(
 ROW = st.tuples(
     st.integers(1, 900),  # until the first is triggered
     st.sampled_from((0, 0, 15, 30, -5)),  # more for its first one from engine to engine
-    st.sampled_from((0, 0, 0, 1)),  # fewer engines of its later ones
+    st.sampled_from((0, 0, 0, 1, -ENGINES)),  # fewer engines of its later ones, or all
     st.sampled_from((0, 10, 15)),
-    st.sampled_from((2, ENGINES, ENGINES)),
+    st.sampled_from((1, 2, ENGINES, ENGINES)),
     st.lists(st.tuples(st.integers(0, 120), st.integers(0, 90), st.integers(1, 9), st.integers(1, 30),
                        st.sampled_from((0, 12)), st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1))), min_size=2, max_size=7),
     st.integers(0, 500),  # until one more on another ring is
@@ -232,6 +232,17 @@ LOOP = st.tuples(
              min_size=3, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.one_of(st.just(0), st.integers(0, 300), st.just(1200)),
                        st.sampled_from((40, 40, 45, 440, 840))), min_size=2, max_size=14),
+)  # fmt: skip
+# Two that meet on two rings, and some behind one of them in its ring; now and then one that comes in between.
+FOLLOWED = st.tuples(
+    st.permutations((0, 1, 2)),
+    st.sampled_from((0, 0, 10, 15, 30)),
+    st.integers(1, 9),
+    st.integers(1, 30),
+    st.sampled_from((0, 12, 60)),
+    st.one_of(st.just(0), st.integers(0, 200)),  # until the second is triggered
+    st.lists(st.tuples(st.integers(0, 120), st.sampled_from((1, 1, 1, 1, 1, 1, 0, 2)), st.sampled_from((0, 0, 0, 1)),
+                       st.sampled_from((40, 40, 40, 1))), min_size=1, max_size=5),
 )  # fmt: skip
 # A backlog in one ring behind a few on several, and one on another ring in the end, which may come into it.
 BACKLOG = st.tuples(
@@ -252,9 +263,12 @@ def test_engines_do_with_plans_and_without_what_each_would_alone() -> None:
     check_rows()
     check_loops()
     check_backlogs()
+    check_followed()
     # What Hypothesis comes up with must have gone all ways: two that meet, one that waits in its ring, plans made
-    # in the middle and left again, also while some still wait.
-    assert min(SEEN[way] for way in ("alone", "met", "waits", "plans", "made", "left", "waiting", "asked")) > 50, SEEN
+    # in the middle and left again, also while some still wait; one behind one that met another, and one behind which
+    # only some engines had work.
+    ways = ("alone", "met", "waits", "plans", "made", "left", "waiting", "asked", "behind two", "partly")
+    assert min(SEEN[way] for way in ways) > 50, SEEN
 
 
 @settings(max_examples=150, deadline=None)
@@ -284,7 +298,7 @@ def check_rows(rows: list[Any], asked: int, behind: int) -> None:
     for first, cold, fewer, step, count, given_, then in rows:
         for number, (gap, start, packets, packet, fill, ring) in enumerate(given_):
             wait_ps = gap if number else 400 + first
-            takes = count - (fewer if number else 0)
+            takes = min(max(count - (fewer if number else 0), 1), ENGINES)
             parts.append((ring, wait_ps, start, step + (0 if number else cold), takes, packets, packet, 0, fill))
         parts.append((1, then, 20, step, count, 3, 20, 0, 12))
     check(parts, asked, behind, 1, False)
@@ -343,6 +357,19 @@ def check_backlogs(backlog: Any, asked: int, behind: int) -> None:
     check(parts, asked, behind, 1, False)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(FOLLOWED, min_size=1, max_size=3), st.integers(0, 3), st.integers(1, 5))
+def check_followed(groups: list[Any], asked: int, behind: int) -> None:
+    """Some in a row behind one that meets another."""
+    parts = []
+    for rings, step, packets, packet, fill, then, given_ in groups:
+        parts.append((rings[0], 900, 40, step, ENGINES, packets, packet, 0, fill))
+        for number, (wait_ps, ring, longer, start) in enumerate([(then, 1, 0, 40), *given_]):
+            slope = step if not number else 15
+            parts.append((rings[ring], wait_ps, start, slope, ENGINES, packets + 3 * longer, packet, 0, fill))
+    check(parts, asked, behind, 1, False)
+
+
 def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_asked: bool) -> None:
     """Compare every span, and how long engines are busy, with a reference that serves each from the beginning."""
     engines = DmaEngines(0, ENGINES)
@@ -367,8 +394,10 @@ def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_
         moved = engines.give(number, ring, now + start, step, tuple(stretches), fill, now)
         assert engines.busy_ps == busy
         way = "plans" if engines.quiet is None else "met" if moved else "alone"
-        if engines.quiet is not None and engines.quiet.served[number].behind is not None:
+        if engines.quiet is not None and (before := engines.quiet.served[number].behind) is not None:
             way = "waits"
+            SEEN["behind two"] += before.met is not None
+            SEEN["partly"] += engines.quiet.served[number].starts is not None
         SEEN.update([way, "asked" if is_asked else "free"])
         SEEN["made"] += was_quiet and engines.quiet is None
         SEEN["left"] += engines.quiet is not None and not was_quiet
@@ -390,6 +419,9 @@ def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_
             begun = min(want[engine][transfer][0] for engine in range(took_part))
             assert TransferPlan(-1, end, pieces).started_ps == begun
             assert end == max(want[engine][transfer][1] for engine in range(took_part))
+            if engines.quiet is None:
+                total = sum(want[engine][transfer][1] for engine in range(took_part))
+                assert engines.summed_ends_ps(transfer, took_part) == total
             told[transfer] = [want[engine][transfer] for engine in range(took_part)]
         while len(pending) > behind and all(want[e][pending[0][0]][1] < now for e in range(pending[0][1])):
             done, took_part = pending.pop(0)

@@ -128,6 +128,9 @@ class Engines:
     def pieces(self, transfer: int, engines: int) -> tuple[Piece, ...]:
         return self.made_up[transfer]
 
+    def summed_ends_ps(self, transfer: int, engines: int) -> int:
+        return sum(end for _, end in spans_by_engine(self.made_up[transfer]))
+
 
 def held_by_a_walk(queue: DmaQueue, beside: list[DmaQueue], engines: Engines, room: float, now_ps: int) -> int:
     """Return the same as `held_up_until`, by looking at all that is pending."""
