@@ -17,7 +17,7 @@ from formats.neff.activation import ActivationFunction, ActivationSet
 from formats.neff.tiles import Tile, read_tiles
 from formats.neuron_core import WORD
 
-__all__ = ["LoadedCore", "LoadedModel", "LoadedWord", "TransferFactory"]
+__all__ = ["LoadedCore", "LoadedModel", "LoadedWord", "TransferFactory", "source_at"]
 
 TransferFactory = Callable[[], Transfer]
 
@@ -76,10 +76,7 @@ class LoadedCore:
 
     def source_of(self, engine: str, pc: int) -> SourceLocation | None:
         """Return the source line of the instruction at a compiler pc, or None where nothing is known."""
-        offsets = self.subgraph.streams[engine].offsets
-        if not 0 <= pc < len(offsets):
-            return None
-        return self.subgraph.source_of(engine, offsets[pc] // WORD)
+        return source_at(self.subgraph, engine, pc)
 
     def word_of(self, engine: str, pc: int) -> Instruction | None:
         """Return a word as the file has it, before the loader put another in its place; None without such a pc."""
@@ -101,3 +98,9 @@ class LoadedModel(NamedTuple):
     tensors: dict[str, DeviceTensor]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
+
+
+def source_at(subgraph: Subgraph, engine: str, pc: int) -> SourceLocation | None:
+    """Return the source line of the instruction at a compiler pc of a program, or None where nothing is known."""
+    offsets = subgraph.streams[engine].offsets
+    return subgraph.source_of(engine, offsets[pc] // WORD) if 0 <= pc < len(offsets) else None

@@ -24,6 +24,7 @@ from emulator.checks.finding import Finding
 from emulator.checks.initcheck import Initcheck
 from emulator.checks.inside import Clash, duplicates
 from emulator.checks.kept import kept_of, traits_of
+from emulator.checks.memcheck import Memcheck
 from emulator.checks.orderly import Order, order_of
 from emulator.checks.quiet import speaking
 from emulator.checks.racecheck import Racecheck
@@ -101,20 +102,20 @@ class Again:
                 self._notes.before = self._stores.keep
             if steering.scatters or steering.most_notes > _MOST_NOTES:
                 self._notes.behind = self._moved
-        if steering.branches:
-            self._begin()  # which words of it run is open: all are looked at as they stand
 
-    def _begin(self, order: Order | None = None) -> None:
-        """Make the checks; where all is in order, those that have something to say."""
-        tools = self._tools
+    def _begin(self, order: Order | None = None, notes: Notes | None = None) -> None:
+        """Make the checks, of a run that did so much; where all is in order, those that have something to say."""
+        tools, branches = self._tools, self._steering.branches
+        ran = _ran(notes) if branches and notes else frozenset()
         if order is not None:
-            tools = speaking(self._device, tools, order, self._initcheck is not None)
+            tools = speaking(self._device, tools, order, self._initcheck is not None, ran)
             if not tools:
                 return
         self._checks = make_checks(tools)
         if self._initcheck is not None:  # it watches already
             self._checks = [self._initcheck if isinstance(each, Initcheck) else each for each in self._checks]
-        needs = order.needs if order is not None and Synccheck.name in tools else None
+        # Of a program with branches words that did not run count, too.
+        needs = order.needs if order is not None and Synccheck.name in tools and not branches else None
         if needs is not None:
             foreseen = needs, ()
             kept_of(self._device, "needs", lambda: foreseen)
@@ -122,6 +123,8 @@ class Again:
             if isinstance(check, Clocks) and order is not None:
                 check.look_at(self._device)
             elif check is not self._initcheck:
+                if isinstance(check, Memcheck):
+                    check.ran = ran
                 check.attach(self._device)
 
     def _watch(self) -> None:
@@ -179,7 +182,7 @@ class Again:
         stores, races = self._stores, "racecheck" in self._tools
         order = order_of(self._device, notes, self._doubles) if races else None
         if not self._checks:
-            self._begin(order)
+            self._begin(order, notes)
         rest = None if order is None else order.rest
         race = self._race if races and (order is None or rest is not None) else None
         if race is not None:
@@ -302,6 +305,11 @@ def _writes_memory(device: Device) -> bool:
                 elif isinstance(word, isa.TensorStore):
                     addresses.add(word.address)
     return any(device.addresses.locate(address).kind == "hbm" for address in addresses)
+
+
+def _ran(notes: Notes) -> frozenset[tuple[Any, Any]]:
+    """Return the words that came to their ends, each with its engine."""
+    return frozenset([(note[1], note[2]) for note in notes if note[0] == EXECUTED and note[6] is not None])
 
 
 def _copies(findings: Sequence[Finding]) -> list[Finding]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Protocol
 
 from emulator.checks.kept import kept_of
@@ -214,16 +215,22 @@ class Groups:
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
         self._reads: deque[tuple[Region, Event]] = deque(maxlen=_READS)
+        self._device = device
+        self._groups = [_Live() for _ in device.cores]
+
+    @cached_property
+    def _marked(self) -> bool:
+        """Return whether a product that ends its group has to be marked as the last."""
         # Compilers either mark the last product of every group or of none, and then nothing shows (isa.md 11); the
         # builder sets it at the last product of a tile's life, which may be read before. So it is asked for where words
         # are hand-written, and in files that mark them.
+        device = self._device
         graphs = [core.loaded.subgraph for core in device.cores if core.loaded is not None]
-        self._marked = (
+        return (
             device.model is not None
             and not any(graph.has("tiles.json") for graph in graphs)
             and (how_checked(device.model.neff) == "own" or kept_of(device, "ends", lambda: _marks_ends(device)))
         )
-        self._groups = [_Live() for _ in device.cores]
 
     def is_plain(
         self, core: int, word: isa.Instruction, touches: Touches, begun: Callable[[], Event] | None = None

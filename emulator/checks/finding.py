@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 from emulator.checks.kinds import KINDS
@@ -11,7 +13,7 @@ from formats.named_tuple import NamedTuple
 from formats.regions import Region
 from formats.times import duration
 
-__all__ = ["SEVERITIES", "Finding", "Site", "SuggestedWait", "worst"]
+__all__ = ["SEVERITIES", "Finding", "Site", "SuggestedWait", "Words", "amend", "finding_later", "worst"]
 
 # From harmless to certain. A note is worth knowing and never a reason to fail.
 SEVERITIES = ("note", "warning", "error")
@@ -137,6 +139,81 @@ class Finding:
         if self.reproduce:
             lines.append(f"  again  {self.reproduce}")
         return "\n".join(lines)
+
+
+class Words(NamedTuple):
+    """What a finding says, for people to read."""
+
+    message: str
+    site: Site
+    others: tuple[Site, ...] = ()
+    tensor: str = ""
+    hint: str = ""
+
+
+_reading = RLock()  # findings may be read by several threads
+# What is known of a finding whose words nobody has asked for.
+_AT_ONCE = frozenset(
+    ["count", "details", "kind", "open", "refuted", "region", "regions", "serious", "severity", "tool"]
+)
+
+
+class _Unread(Finding):
+    """A finding whose words nobody has asked for: it is a plain one as soon as somebody does.
+
+    Texts of words and the lines that they stand for take longer to find than all that the check did.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return what is known at once; for all else become a plain finding first."""
+        if name in _AT_ONCE:
+            return object.__getattribute__(self, name)
+        with _reading:
+            own = object.__getattribute__(self, "__dict__")
+            if "_words" in own:  # nobody else has been at it
+                words, changes = own["_words"]
+                # What somebody has set stays.
+                message, site, others, tensor, hint = words()
+                told = {"message": message, "site": site, "others": others, "tensor": tensor, "hint": hint, "waits": ()}
+                own |= told | own
+                object.__setattr__(self, "__class__", Finding)
+                del own["_words"]
+                for change in changes:
+                    change(self)
+        return getattr(self, name)
+
+
+def finding_later(
+    tool: str,
+    kind: str,
+    words: Callable[[], Words],
+    region: Region | None = None,
+    details: dict[str, Any] | None = None,
+) -> Finding:
+    """Return a finding, of the severity of its kind, that asks `words` once when somebody reads it.
+
+    These must come to the same whenever they are asked.
+    """
+    known = KINDS.get(f"{tool}:{kind}")
+    if known is None:
+        raise ValueError(f"{tool} has no {kind!r}")
+    made = _Unread.__new__(_Unread)
+    own = object.__getattribute__(made, "__dict__")
+    own.update(
+        tool=tool, kind=kind, severity=known.severity, region=region, count=1,
+        details={} if details is None else details, reproduce="", open=False, regions=(), refuted=False,
+        _words=(words, []),
+    )  # fmt: skip
+    return made
+
+
+def amend(finding: Finding, change: Callable[[Finding], object]) -> None:
+    """Have words of a finding changed: at once, or when somebody reads it."""
+    if type(finding) is not _Unread:
+        change(finding)
+        return
+    _, changes = object.__getattribute__(finding, "__dict__")["_words"]
+    changes.append(change)
 
 
 def _site_lines(label: str, site: Site) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from emulator.access import Operand, plan_of
 from emulator.action import Action, operands_of
-from emulator.checks.finding import Finding
+from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.kept import ACCUMULATING, traits_of
 from emulator.checks.mark_rows import MarkRows
@@ -71,6 +72,7 @@ class Initcheck:
         followed = traits.loads if over else traits.loads | _LATER.intersection(traits.classes)
         if not followed:
             return
+        taken: set[tuple[Any, Any]] = set()
         for number, note in enumerate(notes):
             if note[0] == MOVED and self._asked:
                 waiting = self._asked.get((note[1].core, note[1].engine, note[1].pc))
@@ -83,22 +85,28 @@ class Initcheck:
             cls = type(word)
             if cls is isa.LoadWeights:
                 self._flows[core].load(word, None)
-            else:
-                kind = "barrier" if action.barrier else "instruction"
-                event = Event(number, now, issued, core, engine.name, loaded.pc, word, kind, changes or (), action)
-                if kind == "barrier":
-                    continue
-                if cls.REGISTERS:
-                    self._take(event, "")
-                if cls.STATE in ACCUMULATING:
-                    self._fold(event)
-                if cls is isa.DmaIndirect:
-                    self._ask(event, None)
+                continue
+            if action.barrier:
+                continue
+            event = partial(
+                Event, number, now, issued, core, engine.name, loaded.pc, word, "instruction", changes or (), action
+            )
+            # A register that was loaded once with what was written has nothing more to tell.
+            if cls.REGISTERS and (engine, loaded) not in taken:
+                taken.add((engine, loaded))
+                self._take(word, core, engine.name, loaded.pc, event, "")
+            if cls.STATE in ACCUMULATING:
+                self._fold(event())
+            if cls is isa.DmaIndirect:
+                self._ask(event(), None)
 
-    def _take(self, event: Event, missing: str) -> None:
-        word = event.instruction
-        site = site_of_event(self.device, event, "loads" if word.loaded else "compares")
-        self._registers.take(word, site, missing)
+    def _take(
+        self, word: isa.Instruction, core: int, engine: str, pc: int, event: Callable[[], Event], missing: str
+    ) -> None:
+        def site() -> Site:
+            return site_of_event(self.device, event(), "loads" if word.loaded else "compares")
+
+        self._registers.take(word, core, engine, pc, site, missing)
 
     def _fold(self, event: Event) -> None:
         site = partial(site_of_event, self.device, event, "reads")
@@ -128,7 +136,8 @@ class Initcheck:
             lacking = [each for each in unsure if self._lacks(core, operands, each, unwritten)]
             calm = bool(unsure) and not lacking and self._calm(core, word, action)
         if word.REGISTERS:
-            self._take(event, "" if calm else self._missing(event, operands))
+            missing = "" if calm else self._missing(event, operands)
+            self._take(word, event.core, event.engine, event.pc, lambda: event, missing)
         indirect = isinstance(word, isa.DmaIndirect)
         if word.STATE in ACCUMULATING:
             self._fold(event)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from emulator.access import plan_of
 from emulator.checks.engine_state import Groups, Tables
-from emulator.checks.finding import Finding, Site
+from emulator.checks.finding import Finding, Site, Words, finding_later
 from emulator.checks.kept import kept_of, traits_of
 from emulator.checks.kinds import KINDS
-from emulator.checks.place import Names, site_of
+from emulator.checks.place import Names, site_later, site_of
 from emulator.checks.tiles import Tiles
 from emulator.core import Core
 from emulator.device import Device
@@ -57,6 +59,8 @@ class Memcheck:
         self.findings: list[Finding] = []
         self._places: set[tuple[int, str, int]] = set()
         self._told: set[tuple[str, int, str, int]] = set()
+        # Words of a program with branches that have run already, each with its engine: they were in their place.
+        self.ran: Collection[tuple[Any, Any]] = ()
         self._followed: _Followed | None = None  # made when the first word is told of
 
     def attach(self, device: Device) -> None:
@@ -86,25 +90,27 @@ class Memcheck:
         found = []
         # What ran was resolved, bound and found to be in its place: of a program without branches its first words.
         has_run, generation = _have_all_run(self.device), self.device.target.generation
-        is_straight = not traits_of(self.device).branches
+        is_straight, ran = not traits_of(self.device).branches, self.ran
         streams = [engine.words for core in self.device.cores for engine in core.engines.values()]
-        sound = isa.are_all_sound([loaded.word for words in streams for loaded in words], generation)
-        if has_run and sound:
+        problems = isa.problems_of([loaded.word for words in streams for loaded in words], generation)
+        if has_run and not problems:
             return []
         for core in self.device.cores:
             for name, engine in core.engines.items():
                 words = engine.words
                 over = engine.completed if is_straight else 0
-                if over and (sound or isa.are_all_sound([loaded.word for loaded in words[:over]], generation)):
+                if over and not problems:
                     words, over = words[over:], 0
                 known: dict[bytes, tuple[Fault, ...]] = {}
                 for place, loaded in enumerate(words):
-                    has_run = place < over
+                    has_run = place < over or (bool(ran) and (engine, loaded) in ran)
                     word = loaded.word
+                    if has_run and (type(word), word.raw) not in problems:
+                        continue
                     key = word.body
                     faults = known.get(key)
                     if faults is None:
-                        faults = known[key] = self._word(core, name, loaded, has_run, sound)
+                        faults = known[key] = self._word(core, name, loaded, has_run, problems)
                     # Where an indirect transfer goes is known when it starts; out of bounds is a fault then.
                     if (
                         not has_run
@@ -143,10 +149,12 @@ class Memcheck:
                     )
                 )
 
-    def _word(self, core: Core, engine: str, loaded: LoadedWord, has_run: bool, sound: bool) -> tuple[Fault, ...]:
+    def _word(
+        self, core: Core, engine: str, loaded: LoadedWord, has_run: bool, problems: Mapping[Any, list[isa.Problem]]
+    ) -> tuple[Fault, ...]:
         """Return what is wrong with the operands of a word; of one that has run, which rules it breaks.
 
-        One that is `sound` breaks none.
+        `problems` are those of rules, by class and bytes of the words that break any.
         """
         word, found = loaded.word, []
         cls = type(word)
@@ -160,13 +168,14 @@ class Memcheck:
                     found.append(error.fault)
                 except (FormatError, UnsupportedError):
                     continue  # the run says so, if it gets there
-        named = {fault.operand for fault in found}
-        generation = self.device.target.generation
-        for problem in () if sound or isa.are_operands_sound(word, generation) else isa.check(word, generation):
-            # Scales of MX tiles are packed four partitions apart by design (NKI documentation on MX layouts).
-            packed = problem.field.endswith("scale") and "partitions start" in problem.message
-            if problem.field not in named and problem.field in cls.OPERANDS and not packed:
-                found.append(Fault("rule", str(problem), operand=problem.field, expected=problem.cite))
+        broken = problems.get((cls, word.raw))
+        if broken:
+            named = {fault.operand for fault in found}
+            for problem in broken:
+                # Scales of MX tiles are packed four partitions apart by design (NKI documentation on MX layouts).
+                packed = problem.field.endswith("scale") and "partitions start" in problem.message
+                if problem.field not in named and not packed:
+                    found.append(Fault("rule", str(problem), operand=problem.field, expected=problem.cite))
         return tuple(found)
 
     def _transfer(self, make: TransferFactory) -> tuple[Fault, ...]:
@@ -285,30 +294,24 @@ class Memcheck:
         self._places.add((core, engine, pc))
         if len(self.findings) >= _LIMIT:
             return
-        site = site_of(self.device, max(core, 0), engine, pc, word, operand=fault.operand or "", time_ps=fault.time_ps)
-        if word is None:
-            site = site._replace(text=fault.instruction_text)
+        site = site_later(
+            self.device, max(core, 0), engine, pc, word, operand=fault.operand or "", time_ps=fault.time_ps
+        )
         region = _region(fault, core)
         tensor = fault.tensor or ("" if region is None else self._names.name(region, engine, pc))
         details = {"expected": fault.expected, "got": fault.got, "status": fault.status.name}
-        message = fault.message
-        if fault.kind != "rule":
-            message += f"; found {fault.got}" if fault.got else ""
-            message += f"; allowed: {fault.expected}" if fault.expected else ""
-        self.findings.append(
-            Finding(
-                "memcheck",
-                fault.kind,
-                "warning" if fault.kind == "rule" else "error",
-                message,
-                site,
-                (),
-                region,
-                tensor,
-                _HINTS.get(fault.kind, ""),
-                details=details,
-            )
-        )
+        words = partial(_words, fault, site, None if word is not None else fault.instruction_text, tensor)
+        self.findings.append(finding_later("memcheck", fault.kind, words, region, details))
+
+
+def _words(fault: Fault, site: Callable[[], Site], text: str | None, tensor: str) -> Words:
+    """Say what is wrong with a word: its site has its text, or this one."""
+    message = fault.message
+    if fault.kind != "rule":
+        message += f"; found {fault.got}" if fault.got else ""
+        message += f"; allowed: {fault.expected}" if fault.expected else ""
+    here = site() if text is None else site()._replace(text=text)
+    return Words(message, here, (), tensor, _HINTS.get(fault.kind, ""))
 
 
 def _falls_below(changes: tuple[SemaphoreChange, ...]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from emulator.access import plan_of
@@ -10,15 +12,55 @@ from emulator.checks.history import Unit
 from emulator.device import Device
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
+from emulator.loaded import source_at
 from formats.errors import FormatError, NeuronError
+from formats.neff import Subgraph
 from formats.neff.tiles import Tile
 from formats.regions import Region
 
-__all__ = ["Names", "condition", "operands_at", "regions_touched", "site_of", "site_of_event", "unit_site"]
+__all__ = [
+    "Names",
+    "Once",
+    "condition",
+    "operands_at",
+    "regions_touched",
+    "site_in",
+    "site_later",
+    "site_of",
+    "site_of_event",
+    "unit_site",
+    "unit_site_later",
+]
 
 
-def site_of(
-    device: Device,
+class Once:
+    """A site, or what makes it: asked when somebody has to know it, and once."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self, made: Callable[[], Site] | Site) -> None:
+        self._made = made
+
+    def __call__(self) -> Site:
+        """Return the site."""
+        made = self._made
+        if type(made) is not Site:
+            made = self._made = made()  # type: ignore[operator]
+        return made
+
+
+def site_later(device: Device, core: int, engine: str, pc: int, word: Any, **given: Any) -> Callable[[], Site]:
+    """Return what makes the site of a word, or of a transfer that a word triggered: the same whenever it is called.
+
+    It refers to the file, and to no device; `given` is as of `site_in`.
+    """
+    loaded = device.cores[core].loaded
+    spoken = word.request if isinstance(word, Transfer) else word
+    return partial(site_in, None if loaded is None else loaded.subgraph, core, engine, pc, spoken, **given)
+
+
+def site_in(
+    subgraph: Subgraph | None,
     core: int,
     engine: str,
     pc: int,
@@ -31,25 +73,29 @@ def site_of(
     clock: int = -1,
     seen: int = -1,
 ) -> Site:
-    """Return the site of a word, or of a transfer that a word triggered."""
+    """Return the site of a word of a program, or of what the word asks of a queue."""
     owner = owner or engine
     text = str(getattr(word, "text", ""))
     trigger = getattr(word, "instruction", None)
     if trigger is not None:
         text = f"{trigger.text} ({text})"
-    return Site(
-        core, engine, owner, pc, text, device.cores[core].source_of(owner, pc), access, operand, time_ps, clock, seen
-    )
+    source = None if subgraph is None else source_at(subgraph, owner, pc)
+    return Site(core, engine, owner, pc, text, source, access, operand, time_ps, clock, seen)
 
 
-def unit_site(
+def site_of(device: Device, core: int, engine: str, pc: int, word: Any, **given: Any) -> Site:
+    """Return the site of a word, or of a transfer that a word triggered; `given` is as of `site_in`."""
+    return site_later(device, core, engine, pc, word, **given)()
+
+
+def unit_site_later(
     device: Device, names: list[tuple[int, str]], unit: Unit, *, access: str = "", operand: str = "", seen: int = -1
-) -> Site:
-    """Return the site of a unit; `names` are those of the clocks."""
+) -> Callable[[], Site]:
+    """Return what makes the site of a unit as it is now; `names` are those of the clocks."""
     core, engine = names[unit.actor]
     word = unit.word
     pc = word.pc if isinstance(word, Transfer) else unit.loaded.pc if unit.loaded is not None else -1
-    return site_of(
+    return site_later(
         device,
         core,
         engine,
@@ -62,6 +108,11 @@ def unit_site(
         clock=unit.number,
         seen=seen,
     )
+
+
+def unit_site(device: Device, names: list[tuple[int, str]], unit: Unit, **given: Any) -> Site:
+    """Return the site of a unit, as `unit_site_later` makes it."""
+    return unit_site_later(device, names, unit, **given)()
 
 
 def condition(key: tuple[int, str, int], value: int) -> str:
@@ -135,6 +186,8 @@ class Names:
 
     def _named(self, region: Region, engine: str, pc: int) -> str:
         space, core, first, partitions, low, nbytes, _ = region
+        if not self.tiles(core):
+            return ""
         behind, high = first + partitions, low + nbytes
         boxes = self._boxes.get((core, space))
         if boxes is None:

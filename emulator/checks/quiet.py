@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from emulator.checks.kept import kept_of, traits_of
 from emulator.checks.orderly import Order
 from emulator.checks.place import Names
-from emulator.checks.synccheck import leftovers, overfull, untriggered
+from emulator.checks.synccheck import leftovers, needs_of, overfull, untriggered
 from emulator.device import Device
 from formats.isa import are_all_sound
 
 __all__ = ["speaking"]
 
 
-def speaking(device: Device, tools: Sequence[str], order: Order, is_watching: bool) -> tuple[str, ...]:
-    """Return those of some tools that may have something to say of a run without branches, to its end or to a hang.
+def speaking(
+    device: Device, tools: Sequence[str], order: Order, is_watching: bool, ran: Collection[Any] = ()
+) -> tuple[str, ...]:
+    """Return those of some tools that may have something to say of a run to its end or to a hang.
 
-    `is_watching` tells that initcheck has met bytes that nothing wrote.
+    `is_watching` tells that initcheck has met bytes that nothing wrote, `ran` are the words, each with its engine, that
+    a program with branches came to: operands of others may leave their memories.
     """
     hangs = device.outcome == "hang"
     found = []
     for tool in tools:
         if tool == "memcheck":
-            is_silent = not hangs and kept_of(device, "sound", lambda: _is_sound(device))
+            is_silent = not hangs and _has_run(device, ran) and kept_of(device, "sound", lambda: _is_sound(device))
         elif tool == "initcheck":
             is_silent = not is_watching and not traits_of(device).loads and (hangs or _is_all_written(device))
         elif tool == "synccheck":
@@ -33,6 +37,13 @@ def speaking(device: Device, tools: Sequence[str], order: Order, is_watching: bo
         if not is_silent:
             found.append(tool)
     return tuple(found)
+
+
+def _has_run(device: Device, ran: Collection[Any]) -> bool:
+    """Return whether each word of a program that has come to its end came to its own."""
+    if not traits_of(device).branches:
+        return True
+    return len(ran) == sum([len(engine.words) for core in device.cores for engine in core.engines.values()])
 
 
 def _is_sound(device: Device) -> bool:
@@ -58,7 +69,9 @@ def _is_all_written(device: Device) -> bool:
 def _is_even(device: Device, order: Order) -> bool:
     """Return whether all that is signalled is awaited, all that is declared is triggered, and no ring is overfull."""
     if not order.is_used_up:
-        needs = order.needs
-        if needs is None or any(leftovers(device, order.last_signals, needs)):
+        # Of a program with branches words that did not run count, too.
+        foreseen = needs_of(device) if traits_of(device).branches else (order.needs, ())
+        needs, parts = foreseen
+        if needs is None or parts or any(leftovers(device, order.last_signals, needs)):
             return False
     return not any(overfull(device)) and not untriggered(device)

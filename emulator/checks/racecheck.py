@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from emulator.checks.alike import Alike
-from emulator.checks.clocks import Clocks, Key
-from emulator.checks.finding import Finding, Site, SuggestedWait
+from emulator.checks.clocks import Clocks
+from emulator.checks.finding import Finding, Site, Words, amend, finding_later
 from emulator.checks.history import Clock, Floors, Unit
 from emulator.checks.inside import Clash, clash_of, is_simple
 from emulator.checks.kinds import KINDS
-from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
+from emulator.checks.place import Names, Once, operands_at, regions_touched, unit_site, unit_site_later
+from emulator.checks.remedies import Carried, carried, hint_of, wait_of
 from emulator.checks.row_races import Looked, Met, RowRecord, RowShadow, even_rows
 from emulator.checks.row_sets import Mask, RowSet, are_apart
 from emulator.checks.shadow import Cell, Record, Shadow
@@ -57,7 +57,7 @@ class Racecheck:
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
         self._cells: dict[RegionParts, Cell] = {}  # of all of them
-        self._sites: dict[int, tuple[Unit, Site]] = {}  # of units that were told of
+        self._sites: dict[int, tuple[Unit, Once]] = {}  # of units that were told of
         self._floors: Floors | None = None  # of units of a run that is over
         self._host: Clock | None = None  # what is known behind that run
         self._rows: dict[int, RowShadow] = {}  # by the identity of the memory's records
@@ -229,21 +229,12 @@ class Racecheck:
         if len(self._by_pair) >= _LIMIT:
             return None
         region = new.region.common(old.region)
-        here, there = self._site(new, old), self._site(old, new)
         kind = "same-bytes" if same else _KINDS[old.write, new.write]
-        name = self._names.name(region, here.owner, here.pc)
-        what = "reads what" if kind == "write-read" else "writes what"
-        did = "still be writing" if old.write else "still be reading"
-        message = (
-            f"nc{here.core} {here.engine} pc {here.pc} {what} nc{there.core} {there.engine} pc {there.pc} may "
-            f"{did}: {name or region.space}"
-        )
-        if old.actor == new.actor:
-            message += "; transfers of one queue are in order only on the same DMA engine"
-        if same:
-            message += "; both stored the same bytes here"
-        severity = KINDS[f"racecheck:{kind}"].severity
-        finding = Finding("racecheck", kind, severity, message, here, (there,), region, name)
+        word, (_, pc) = new.unit.word, pair[1]
+        name = self._names.name(region, getattr(word, "engine", self.clocks.names[new.actor][1]), pc)
+        sides = self._side(new, old), self._side(old, new)
+        words = partial(_words, *sides, kind, old.write, old.actor == new.actor, name, name or region.space)
+        finding = finding_later("racecheck", kind, words, region)
         finding.open = not old.write
         self._read_by_transfer(finding, old, new)
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
@@ -323,15 +314,16 @@ class Racecheck:
         word = unit.word
         return unit.actor, word.pc if isinstance(word, Transfer) else unit.loaded.pc if unit.loaded is not None else -1
 
-    def _site(self, record: Record, other: Record) -> Site:
+    def _side(self, record: Record, other: Record) -> Callable[[], Site]:
+        """Return what makes the site of an access as it is now; those of one word have its texts in common."""
         unit = record.unit
         known = self._sites.get(id(unit))
         if known is None or known[0] is not unit:
-            known = self._sites[id(unit)] = unit, unit_site(self.device, self.clocks.names, unit)
+            known = self._sites[id(unit)] = unit, Once(unit_site_later(self.device, self.clocks.names, unit))
         core, engine = self.clocks.names[record.actor]
         operand = operands_at(self.device, core, engine, unit.word, record.region, record.write)
         access = "writes" if record.write else "reads"
-        return known[1]._replace(access=access, operand=operand, seen=unit.clock[other.actor])
+        return partial(_side_of, known[1], access, operand, unit.clock[other.actor])
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -350,39 +342,19 @@ class Racecheck:
         if device.model is not None and device.outcome == "finished":
             self._outputs(self.clocks.everything() if self._host is None else self._host)
         for finding, before, after in self._by_pair.values():
-            if self.alike.harmless(finding):
+            harmless = self.alike.harmless(finding)
+            if harmless:
                 finding.kind, finding.severity = "same-bytes", KINDS["racecheck:same-bytes"].severity
-                finding.message += "; both cores do the same, and the bytes are the same in either order"
-            if not finding.hint:
-                finding.hint = self._hint(before, finding.site)
-                # A read that came before a write may have been meant to come behind it.
-                if after is not None and (other := finding.other) is not None and other.core == finding.site.core:
-                    finding.hint += f"; if the write is to come first: {self._hint(after, other)}"
-            finding.waits = self._waits(finding, before)
+            first, second = self._units.get(id(finding), (before, None))
+            ahead = self._carried(first, first if second is None else second)
+            back = None if second is None else self._carried(second, first)
+            is_end = second is None and finding.kind == "output-not-awaited"
+            amend(finding, partial(_advise, harmless, ahead, back, after is not None, is_end))
 
-    def _waits(self, finding: Finding, before: Unit) -> tuple[SuggestedWait, ...]:
-        """Return the waits that would order the sides of a finding, the order that was seen first."""
-        if finding.kind == "output-not-awaited":
-            found = [self._wait(before, finding.site, behind=True)]
-        elif id(finding) in self._units and finding.other is not None:
-            first, second = self._units[id(finding)]
-            found = [self._wait(first, finding.site), self._wait(second, finding.other)]
-        else:
-            found = []
-        return tuple(found)
-
-    def _wait(self, before: Unit, site: Site, behind: bool = False) -> SuggestedWait:
-        """Return the wait that puts a site behind a unit; its semaphore is -1 where no signal would carry it."""
-        signals = self.clocks.signals[before.actor]
-        for number, key, value in islice(signals, bisect_left(signals, (before.number,)), None):
-            # An event is consumed by who waits for it: it is not there for others.
-            if key[0] == site.core and key[1] == "semaphore" and number >= before.number:
-                at = "" if site.engine != site.owner or behind else f" at or before pc {site.pc}"
-                text = f"let {site.owner} wait for {condition(key, value)}{at}"
-                return SuggestedWait(site.core, site.owner, site.pc, key[2], value, text, behind)
-        core, engine = self.clocks.names[before.actor]
-        text = f"raise a semaphore behind what nc{core} {engine} does, and let {site.owner} wait for it"
-        return SuggestedWait(site.core, site.owner, site.pc, -1, 0, text, behind)
+    def _carried(self, unit: Unit, other: Unit) -> Carried:
+        """Return what is signalled from a unit on, to anybody and to the core of another one."""
+        names = self.clocks.names
+        return carried(names[unit.actor], self.clocks.signals[unit.actor], unit.number, names[other.actor][0])
 
     def _outputs(self, host: Clock) -> None:
         """Report stores to outputs that no engine waits for: the program may end before they do."""
@@ -403,25 +375,49 @@ class Racecheck:
                     f"the program may end before nc{site.core} {site.engine} pc {site.pc} has stored "
                     f"{tensor.name}: no engine waits for it"
                 )
-                hint = self._hint(record.unit, site)
+                hint = hint_of(self._carried(record.unit, record.unit), site)
                 finding = Finding(
                     "racecheck", "output-not-awaited", "error", message, site, (), record.region, tensor.name, hint
                 )
                 self._by_pair[self._place(record.unit), "host"] = finding, record.unit, None
                 self.findings.append(finding)
 
-    def _hint(self, before: Unit, site: Site) -> str:
-        """Name the wait that would put `site` behind a unit: the first signal its actor gives from there on."""
-        signals = self.clocks.signals[before.actor]
-        place = bisect_left(signals, (before.number,))
-        core, engine = self.clocks.names[before.actor]
-        if place < len(signals):
-            key: Key = signals[place][1]
-            if key[0] == site.core:
-                at = "" if site.engine != site.owner else f" at or before pc {site.pc}"
-                return f"let {site.owner} wait for {condition(key, signals[place][2])}{at}"
-            return (
-                f"nc{core} {engine} raises only S[{key[2]}] of nc{key[0]}: put a barrier of both cores between the two "
-                "(nisa.core_barrier in a kernel)"
-            )
-        return f"nothing that nc{core} {engine} does from there on signals; raise a semaphore there and wait for it"
+
+def _side_of(site: Callable[[], Site], access: str, operand: str, seen: int) -> Site:
+    return site()._replace(access=access, operand=operand, seen=seen)
+
+
+def _words(
+    this: Callable[[], Site], that: Callable[[], Site], kind: str, wrote: bool, alone: bool, name: str, place: str
+) -> Words:
+    """Say what a race is: this side comes behind that one, which `wrote`; `alone` tells that one actor has both."""
+    here, there = this(), that()
+    what = "reads what" if kind == "write-read" else "writes what"
+    did = "still be writing" if wrote else "still be reading"
+    message = (
+        f"nc{here.core} {here.engine} pc {here.pc} {what} nc{there.core} {there.engine} pc {there.pc} may "
+        f"{did}: {place}"
+    )
+    if alone:
+        message += "; transfers of one queue are in order only on the same DMA engine"
+    if kind == "same-bytes":
+        message += "; both stored the same bytes here"
+    return Words(message, here, (there,), name)
+
+
+def _advise(harmless: bool, ahead: Carried, back: Carried | None, is_open: bool, is_end: bool, found: Finding) -> None:
+    """Say in a finding which waits would order its sides, what each signals being known; the order seen comes first."""
+    site, other = found.site, found.other
+    if harmless:
+        found.message += "; both cores do the same, and the bytes are the same in either order"
+    if not found.hint:
+        found.hint = hint_of(ahead, site)
+        # A read that came before a write may have been meant to come behind it.
+        if is_open and back is not None and other is not None and other.core == site.core:
+            found.hint += f"; if the write is to come first: {hint_of(back, other)}"
+    if is_end:
+        found.waits = (wait_of(ahead, site, behind=True),)
+    elif back is not None and other is not None:
+        found.waits = (wait_of(ahead, site), wait_of(back, other))
+    else:
+        found.waits = ()

@@ -23,10 +23,13 @@ _STARTS = (ReduceCommand.RESET, ReduceCommand.RESET_REDUCE, ReduceCommand.LOAD_R
 
 
 class _Loaded(NamedTuple):
-    """Where a register was loaded, and what of it nothing wrote ("" where all of it was)."""
+    """Where a register was loaded with bytes of which nothing wrote some, and which."""
 
     site: Site
     unwritten: str
+
+
+_NEVER = _Loaded(Site(-1, "", "", -1, ""), "")  # for a register that nothing loaded
 
 
 @dataclass
@@ -43,18 +46,24 @@ class Registers:
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
-        self._loaded: dict[tuple[int, str, int], _Loaded] = {}
+        self._loaded: dict[tuple[int, str, int], _Loaded | None] = {}  # None where all was written
         self._told: set[tuple[int, str, int]] = set()
         self._held: dict[tuple[int, str], _Held] = {}
 
-    def take(self, word: isa.Instruction, site: Site, unwritten: str) -> None:
-        """Note what a word loads and compares; `unwritten` names those of the bytes it loads that nothing wrote."""
+    def take(
+        self, word: isa.Instruction, core: int, engine: str, pc: int, site: Callable[[], Site], unwritten: str
+    ) -> None:
+        """Note what a word loads and compares; `unwritten` names those of the bytes it loads that nothing wrote.
+
+        `site` is the word's, for who has to be told of it.
+        """
+        loads = _Loaded(site(), unwritten) if unwritten else None
         for register in word.loaded:
-            self._loaded[site.core, site.engine, register] = _Loaded(site, unwritten)
+            self._loaded[core, engine, register] = loads
         for register in word.compared:
-            loaded = self._loaded.get((site.core, site.engine, register))
-            if (loaded is None or loaded.unwritten) and (site.core, site.engine, site.pc) not in self._told:
-                self._tell(site, register, loaded)
+            loaded = self._loaded.get((core, engine, register), _NEVER)
+            if loaded is not None and (core, engine, pc) not in self._told:
+                self._tell(site(), register, None if loaded is _NEVER else loaded)
 
     def fold(self, word: isa.Instruction, core: int, engine: str, site: Callable[[], Site]) -> None:
         """Follow what a word does with the accumulator registers of its engine, one of each lane; `site` is the word's.

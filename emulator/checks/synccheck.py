@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from emulator.checks.clocks import Clocks, Key, Raise
-from emulator.checks.finding import Finding, Site
+from emulator.checks.finding import Finding, Site, Words, finding_later
 from emulator.checks.history import Unit
-from emulator.checks.kept import kept_of
-from emulator.checks.kinds import KINDS
+from emulator.checks.kept import kept_of, traits_of
 from emulator.checks.loops import Loops
-from emulator.checks.place import condition, site_of, unit_site
+from emulator.checks.place import condition, site_in, site_later, site_of, unit_site
 from emulator.device import Device
+from emulator.diagnosis.behind_fault import waits_behind_fault
 from emulator.diagnosis.causes import Cause, Reason
-from emulator.diagnosis.explain import explain
 from emulator.diagnosis.graph import Wait
 from emulator.diagnosis.index import index_of
 from emulator.dma import rings
@@ -23,17 +23,15 @@ from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.faults import source_line
 from emulator.notes import COMPARED, Notes
-from formats.isa import CompareBranch, Instruction, PseudoDmaTrigger, WaitMode
-from formats.isa.codec import Stream
+from formats.isa import Collective, CompareBranch, DmaIndirect, Instruction, PseudoDmaTrigger, WaitMode
 from formats.isa.instruction import header_sync
 from formats.isa.signals import BARRIER, HEADER
 from formats.named_tuple import NamedTuple
-from formats.neff import DmaBlock
+from formats.neff import DmaBlock, Subgraph
 from formats.neff.debuginfo import SourceLocation
-from formats.neuron_core import WORD
 from formats.numerals import parse_decimal
 
-__all__ = ["Synccheck", "leftovers", "overfull", "untriggered"]
+__all__ = ["Synccheck", "leftovers", "needs_of", "overfull", "untriggered"]
 
 _LIMIT = 200
 _SHOWN = 4  # signals named as other sides of one wait
@@ -82,8 +80,12 @@ def _awaited(device: Device) -> tuple[dict[Key, int], bool]:
     return needs, is_suspect
 
 
-def _needs(device: Device) -> tuple[dict[Key, int], tuple[_Part, ...]]:
+def needs_of(device: Device) -> tuple[dict[Key, int], tuple[_Part, ...]]:
     """Return the largest value that each semaphore is awaited with, and waits that ask for a part of a transfer."""
+    return kept_of(device, "needs", lambda: _needs(device))
+
+
+def _needs(device: Device) -> tuple[dict[Key, int], tuple[_Part, ...]]:
     needs, is_suspect = _awaited(device)
     if not is_suspect:
         return needs, ()
@@ -130,7 +132,7 @@ class Synccheck:
         self.device = device
         self._loops = Loops(device)
         self._filled()
-        self._needs, parts = kept_of(device, "needs", lambda: _needs(device))
+        self._needs, parts = needs_of(device)
         for part in parts:
             self._part(part)
 
@@ -201,18 +203,19 @@ class Synccheck:
     def _add(
         self, kind: str, severity: str, message: str, site: Site, *others: Site, hint: str = "", key: Key | None = None
     ) -> None:
-        place = (kind, site.core, site.owner, site.pc, others[0][:4] if others else None, key)
+        def make() -> Finding:
+            return Finding("synccheck", kind, severity, message, site, others, hint=hint, details=_details(key))
+
+        self._add_once((kind, site.core, site.owner, site.pc, others[0][:4] if others else None, key), make)
+
+    def _add_once(self, place: tuple[Any, ...], make: Callable[[], Finding]) -> None:
+        """Add the finding of a place, or count it."""
         known = self._seen.get(place)
         if known is not None:
             known.count += 1
-            return
-        if len(self._seen) >= _LIMIT:
-            return
-        details = {} if key is None else {"core": key[0], key[1]: key[2]}
-        finding = self._seen[place] = Finding(
-            "synccheck", kind, severity, message, site, others, hint=hint, details=details
-        )
-        self.findings.append(finding)
+        elif len(self._seen) < _LIMIT:
+            finding = self._seen[place] = make()
+            self.findings.append(finding)
 
     def _site(self, unit: Unit, access: str) -> Site:
         return unit_site(self.device, self.clocks.names, unit, access=access)
@@ -301,50 +304,54 @@ class Synccheck:
                 self._stuck(wait for wait in device.hang.waits if wait.cause.root or not endless)
             self._endless()
         elif device.fault is not None:
-            self._stuck([wait for wait in explain(device, "fault").waits if wait.cause is Cause.FAULT])
+            self._lost()
         elif device.outcome == "finished":
             self._left()
         self._untriggered()
 
     def _stuck(self, waits: Iterable[Wait]) -> None:
         for wait in waits:
-            key = (wait.core, wait.kind, wait.number)
-            site = site_of(self.device, wait.core, wait.engine, wait.pc, wait, access="waits", time_ps=wait.since_ps)
-            others = tuple(
-                site_of(self.device, s.core, s.engine, s.pc, s, owner=s.owner, access=s.state)
-                for s in (wait.pending or wait.could_signal)[:_SHOWN]
-            )
-            if wait.cause is Cause.BARRIER:
-                others = (self._peer(1 - wait.core, wait.engine),)
-            kind = wait.cause.value
-            self._add(
-                kind,
-                KINDS[f"synccheck:{kind}"].severity,
-                f"nc{wait.core} {wait.engine} waits for {wait.condition} for ever: {wait.verdict}",
-                site,
-                *others,
-                hint=wait.hint,
-                key=key,
-            )
+            kind, key = wait.cause.value, (wait.core, wait.kind, wait.number)
+            subgraphs = {core.index: core.loaded.subgraph for core in self.device.cores if core.loaded is not None}
+            peer = self._peer(1 - wait.core, wait.engine) if wait.cause is Cause.BARRIER else None
+            signals = (wait.pending or wait.could_signal)[:1] if peer is None else (peer,)
+            first = tuple(signals[0][:4]) if signals else ()
+            make = partial(finding_later, self.name, kind, partial(_stuck, wait, subgraphs, peer), None, _details(key))
+            self._add_once((kind, wait.core, wait.engine, wait.pc, first, key), make)
+
+    def _lost(self) -> None:
+        """Report waits for what a fault kept from coming."""
+        loaded = {core.index: core.loaded for core in self.device.cores if core.loaded is not None}
+        subgraphs = {index: one.subgraph for index, one in loaded.items()}
+        at_once = not traits_of(self.device).classes.isdisjoint((DmaIndirect, Collective))
+        for wait in waits_behind_fault(self.device, loaded, at_once):
+            words = partial(_behind_fault, wait.explained, subgraphs)
+            make = partial(finding_later, self.name, Cause.FAULT.value, words, None, _details(wait.key))
+            self._add_once((Cause.FAULT.value, wait.core, wait.engine, wait.pc, wait.key), make)
 
     def _endless(self) -> None:
         """Report loops that would have gone on; engines that loop together, for one line, once."""
         told = set()
         for loop in self._loops.endless():
-            sites = [site_of(self.device, loop.core, loop.engine, one.pc, one.word, access=access)
-                     for one, access in ((loop.exit, "decides"), (loop.first, "begins"))]  # fmt: skip
-            line = loop.core, source_line(sites[0].source) or loop.engine
+            sites = [
+                site_later(self.device, loop.core, loop.engine, one.pc, one.word, access=access)
+                for one, access in ((loop.exit, "decides"), (loop.first, "begins"))
+            ]
+            line = (
+                loop.core,
+                source_line(self.device.cores[loop.core].source_of(loop.engine, loop.exit.pc)) or loop.engine,
+            )
             if line in told:
                 continue
             told.add(line)
-            self._add(
+            first = loop.core, loop.engine, loop.engine, loop.first.pc
+            make = partial(
+                finding_later,
+                self.name,
                 "livelock",
-                "error",
-                f"{loop.engine} goes round the loop from pc {loop.first.pc} for ever: {loop.why}",
-                *sites,
-                hint="let something end the loop: a register that changes in it towards what pc "
-                f"{loop.exit.pc} compares it with, memory that another engine writes",
+                partial(_endless, loop.engine, loop.first.pc, loop.exit.pc, loop.why, *sites),
             )
+            self._add_once(("livelock", loop.core, loop.engine, loop.exit.pc, first, None), make)
 
     def _peer(self, core: int, name: str) -> Site:
         """Return where an engine stands that does not come to a barrier: at what it waits for, or behind its end."""
@@ -397,6 +404,41 @@ class Synccheck:
             )
 
 
+def _details(key: Key | None) -> dict[str, Any]:
+    return {} if key is None else {"core": key[0], key[1]: key[2]}
+
+
+def _stuck(wait: Wait, subgraphs: Mapping[int, Subgraph], peer: Site | None = None) -> Words:
+    """Say why an engine waits for ever; `peer` is where that of the other core stands, which does not come."""
+    message = f"nc{wait.core} {wait.engine} waits for {wait.condition} for ever: {wait.verdict}"
+    here = site_in(
+        subgraphs.get(wait.core), wait.core, wait.engine, wait.pc, wait, access="waits", time_ps=wait.since_ps
+    )
+    others = (peer,) if peer is not None else tuple([
+        site_in(subgraphs.get(one.core), one.core, one.engine, one.pc, one, owner=one.owner, access=one.state)
+        for one in (wait.pending or wait.could_signal)[:_SHOWN]
+    ])  # fmt: skip
+    return Words(message, here, others, hint=wait.hint)
+
+
+def _behind_fault(explained: Callable[[], Wait], subgraphs: Mapping[int, Subgraph]) -> Words:
+    """Say what an engine waits for that a fault kept from coming."""
+    return _stuck(explained(), subgraphs)
+
+
+def _endless(
+    engine: str, first: int, last: int, why: str, decides: Callable[[], Site], begins: Callable[[], Site]
+) -> Words:
+    """Say why an engine goes round a loop for ever, which the word at pc `last` would leave."""
+    return Words(
+        f"{engine} goes round the loop from pc {first} for ever: {why}",
+        decides(),
+        (begins(),),
+        hint="let something end the loop: a register that changes in it towards what pc "
+        f"{last} compares it with, memory that another engine writes",
+    )
+
+
 def overfull(device: Device) -> Iterator[tuple[DmaQueue, Transfer, int]]:
     """Yield each queue that is filled beyond its rings when the program is loaded, and with which transfer."""
     for queue in device.queues:
@@ -432,20 +474,12 @@ def _untriggered(device: Device) -> list[tuple[int, str, int, DmaBlock]]:
     for core in device.cores:
         if core.loaded is None or not core.loaded.subgraph.dma_blocks:
             continue
-        subgraph = core.loaded.subgraph
-        streams = [subgraph.streams[engine] for engine in subgraph.streams]
-        triggered = {(word.queue, word.block_id) for stream in streams for word in _triggers(stream)}
-        found += [(core.index, *place, block) for place, block in subgraph.dma_blocks.items() if place not in triggered]
+        queues, blocks = core.loaded.queues, core.loaded.subgraph.dma_blocks
+        # The loader makes the descriptors of each block that a word triggers.
+        made = [(name, transfer.request.instruction) for name, queue in queues.items() for transfer, _ in queue.made]
+        triggered = {(name, word.block_id) for name, word in made if isinstance(word, PseudoDmaTrigger)}
+        found += [(core.index, *place, block) for place, block in blocks.items() if place not in triggered]
     return found
-
-
-def _triggers(stream: Stream) -> list[PseudoDmaTrigger]:
-    """Return the words of a stream that trigger blocks; no other is decoded."""
-    data, opcode = stream.data, PseudoDmaTrigger.OPCODE
-    if stream.generation not in PseudoDmaTrigger.GENERATIONS:
-        return []
-    at = [offset for offset in stream.offsets if data[offset] == opcode]
-    return [PseudoDmaTrigger.from_raw(data[offset : offset + WORD]) for offset in at]
 
 
 def _declared(comment: str | None) -> SourceLocation | None:

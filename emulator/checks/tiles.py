@@ -249,31 +249,31 @@ class Tiles:
         None where it lies in none of those in use there; where none is in use, that is no matter.
         """
         place = region[1], owner
-        last = self._last.get(place)
-        if last is not None and last.holds(region, pc):  # as words that go through the columns of a tile
-            return last.since, last.until
         homes = self._few.get(place)
         if homes is None and place not in self._lives:
             homes = self._homes(*place)
         if homes is not None:
             space, _, first, partitions, low, nbytes, _ = region
-            behind, high = first + partitions, low + nbytes
+            used = False
             for number, home in enumerate(homes):
-                since, until, its_space, its_first, its_behind, its_low, its_high = home
-                if (
-                    its_low <= low
-                    and high <= its_high
-                    and since <= pc <= until
-                    and its_first <= first
-                    and behind <= its_behind
-                    and its_space == space
-                ):
-                    self._last[place] = home
-                    if number:  # those in use are asked for again
-                        del homes[number]
-                        homes.insert(0, home)
-                    return since, until
-            return None if [home for home in homes if home.since <= pc <= home.until] else (pc, pc)
+                since, until, its_space, its_first, behind, its_low, high = home
+                if since <= pc <= until:
+                    used = True
+                    if (
+                        its_low <= low
+                        and low + nbytes <= high
+                        and its_first <= first
+                        and first + partitions <= behind
+                        and its_space == space
+                    ):
+                        if number:  # those in use are asked for again
+                            del homes[number]
+                            homes.insert(0, home)
+                        return since, until
+            return None if used else (pc, pc)
+        last = self._last.get(place)
+        if last is not None and last.holds(region, pc):  # as words that go through the columns of a tile
+            return last.since, last.until
         lives = self._lives.get(place) or self._all(*place)
         held = lives.holder(pc, region)
         if held is not None:

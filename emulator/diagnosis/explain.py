@@ -17,9 +17,9 @@ from emulator.machine_view import EngineView, MachineView, WaitingView
 from formats.errors import NeuronError
 from formats.isa import WaitMode
 
-__all__ = ["completed_of", "explain", "faulted_pc", "key_of", "signals_of", "wait_of", "waiting_of", "why"]
+__all__ = ["NEAR", "completed_of", "explain", "faulted_pc", "key_of", "signals_of", "wait_of", "waiting_of", "why"]
 
-_NEAR = 8  # signals done last, and to come next, that have their text
+NEAR = 8  # signals done last, and to come next, that have their text
 
 
 def waiting_of(engine: EngineView) -> WaitingView | None:
@@ -150,7 +150,7 @@ def _signals_of(machine: MachineView, stream: StreamIndex, key: Key) -> list[Pro
     for by, amount, moves, numbers in sources:
         done, begun = bisect_left(numbers, completed), bisect_left(numbers, position)
         # Text is slow: of thousands that are done or to come, only those near where the engine stands have it.
-        near = max(done - _NEAR, 0)
+        near = max(done - NEAR, 0)
         found += [(n, Producer(core, by, engine.name, words[n].pc, "", "done", amount)) for n in numbers[:near]]
         for at, number in enumerate(numbers[near:], near):
             loaded = words[number]
@@ -161,7 +161,7 @@ def _signals_of(machine: MachineView, stream: StreamIndex, key: Key) -> list[Pro
                 state = "running" if under_way else "done"
             else:
                 state = "blocked" if number == position and waiting_of(engine) is not None else "queued"
-            text = _text(loaded) if at < begun + _NEAR else ""
+            text = _text(loaded) if at < begun + NEAR else ""
             behind = words[position].pc if state == "queued" and position < engine.count else None
             found.append((number, Producer(core, by, engine.name, loaded.pc, text, state, amount, behind)))
     if len(sources) > 1:

@@ -276,6 +276,17 @@ class Request:
         """Return the first part, if any, and how many there are."""
         return self.parts[:1], len(self.parts)
 
+    @property
+    def text(self) -> str:
+        """Return what its transfers do, on one line."""
+        parts, count = self.begin()
+        if not parts:
+            return "moves nothing"
+        first = parts[0].copies
+        more = f" and {count - 1} more" if count > 1 else ""
+        sources = " + ".join(_side_text(source) for source, _ in first)
+        return f"{self.facts.op} {self.nbytes} bytes {sources} -> {_side_text(first[0][1])}{more}"
+
 
 class Transfer:
     """One transfer on a queue; `state` goes from "new" over "queued" to "done"; `running` tells when data moves.
@@ -432,13 +443,7 @@ class Transfer:
     @property
     def text(self) -> str:
         """Return what the transfer does, on one line."""
-        parts, count = self.request.begin()
-        if not parts:
-            return "moves nothing"
-        first = parts[0].copies
-        more = f" and {count - 1} more" if count > 1 else ""
-        sources = " + ".join(_side_text(source) for source, _ in first)
-        return f"{self.op} {self.nbytes} bytes {sources} -> {_side_text(first[0][1])}{more}"
+        return self.request.text
 
     @property
     def reads(self) -> tuple[Side, ...]:

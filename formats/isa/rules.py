@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Problem", "Rule", "are_all_sound", "are_operands_sound", "check", "rules_of"]
+__all__ = [
+    "Problem",
+    "Rule",
+    "are_all_sound",
+    "are_operands_sound",
+    "check",
+    "operand_problems",
+    "problems_of",
+    "rules_of",
+]
 
 
 def _length(word: Instruction, context: Context) -> Iterator[Finding]:
@@ -212,45 +221,97 @@ _MOST_KINDS = 1 << 13
 _MANY = 32  # words of a class beyond which they are looked at together, kind by kind
 _FEW_KINDS = 16  # of those
 _MOST_SOUND = 1 << 15  # words that are known to be sound: a kernel that differs in a few has the others
-_SOUND: dict[str, set[tuple[type[Instruction], bytes]]] = {}  # by generation
+Kept = tuple[type[Instruction], bytes]
+_SOUND: dict[str, set[Kept]] = {}  # by generation
 
 
 def are_operands_sound(word: Instruction, target: str | Target = "gen3") -> bool:
     """Return whether `check` finds nothing in the operands of a word; programs have many words of few kinds."""
-    generation, cls = generation_of(target), type(word)
+    generation = generation_of(target)
     kind = _kind_of(word, generation)
     if not kind.is_asked:
         return kind.is_sound
-    raw, fields, placed = word.raw, cls.FIELDS, []
-    rules = kind.others if _stand_well(raw, kind) else kind.rules
+    rules = kind.others if _stand_well(word.raw, kind) else kind.rules
     if not rules:
         return True
-    for name, pattern, dtype_field, dtype, size, partitions_field, partitions in kind.uses:
-        at = fields[name].offset
-        address = int.from_bytes(raw[at : at + 4], "little")
-        moved = AccessPattern(address, pattern.steps, pattern.counts)
-        placed.append(Use(name, moved, dtype_field, dtype, size, partitions_field, partitions))
-    context = Context(generation, tuple(placed))
+    context = _context(word, kind, generation)
     for rule in rules:
         for _ in rule.check(word, context):
             return False
     return True
 
 
+def operand_problems(word: Instruction, target: str | Target = "gen3") -> list[Problem]:
+    """Return what `check` finds in the operands of a word."""
+    generation, cls = generation_of(target), type(word)
+    kind = _kind_of(word, generation)
+    if not kind.is_asked:
+        if kind.is_sound:
+            return []
+        rules, context = rules_of(cls), Context(generation, uses_of(word))
+    else:
+        rules = kind.others if _stand_well(word.raw, kind) else kind.rules
+        if not rules:
+            return []
+        context = _context(word, kind, generation)
+    return [
+        Problem(field, message, rule.provenance, rule.cite)
+        for rule in rules
+        for field, message in rule.check(word, context)
+        if field in cls.OPERANDS
+    ]
+
+
+def _context(word: Instruction, kind: _Kind, generation: str) -> Context:
+    """Return what rules need of a word of a kind."""
+    raw, fields, placed = word.raw, word.FIELDS, []
+    for name, pattern, dtype_field, dtype, size, partitions_field, partitions in kind.uses:
+        at = fields[name].offset
+        address = int.from_bytes(raw[at : at + 4], "little")
+        moved = AccessPattern(address, pattern.steps, pattern.counts)
+        placed.append(Use(name, moved, dtype_field, dtype, size, partitions_field, partitions))
+    return Context(generation, tuple(placed))
+
+
 def are_all_sound(words: Iterable[Instruction], target: str | Target = "gen3") -> bool:
     """Return whether `check` finds nothing in the operands of any of many words; False may also mean that it might."""
+    known, fresh = _unknown(words, target)
+    for cls, found in fresh.items():
+        if not _are_sound(cls, list(found.values()), target):
+            return False
+        _remember(known, [(cls, raw) for raw in found])
+    return True
+
+
+def problems_of(words: Iterable[Instruction], target: str | Target = "gen3") -> dict[Kept, list[Problem]]:
+    """Return what `check` finds in the operands of many words, by class and bytes; those without are not among them."""
+    known, fresh = _unknown(words, target)
+    problems: dict[Kept, list[Problem]] = {}
+    for cls, found in fresh.items():
+        if len(found) < _MANY or not _are_sound(cls, list(found.values()), target):
+            for raw, word in found.items():
+                if broken := operand_problems(word, target):
+                    problems[cls, raw] = broken
+        _remember(known, [(cls, raw) for raw in found if (cls, raw) not in problems])
+    return problems
+
+
+def _unknown(
+    words: Iterable[Instruction], target: str | Target
+) -> tuple[set[Kept], dict[type[Instruction], dict[bytes, Instruction]]]:
+    """Return the words that are known to be sound, and those of many that are not, by class and bytes."""
     known = _SOUND.setdefault(generation_of(target), set())
     fresh: dict[type[Instruction], dict[bytes, Instruction]] = {}
     for word in words:
         if (word.__class__, word.raw) not in known:
             fresh.setdefault(type(word), {})[word.raw] = word
-    for cls, found in fresh.items():
-        if not _are_sound(cls, list(found.values()), target):
-            return False
-        if len(known) + len(found) > _MOST_SOUND:
-            known.clear()
-        known.update([(cls, raw) for raw in list(found)[:_MOST_SOUND]])
-    return True
+    return known, fresh
+
+
+def _remember(known: set[Kept], sound: list[Kept]) -> None:
+    if len(known) + len(sound) > _MOST_SOUND:
+        known.clear()
+    known.update(sound[:_MOST_SOUND])
 
 
 def _are_sound(cls: type[Instruction], words: list[Instruction], target: str | Target) -> bool:

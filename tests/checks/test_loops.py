@@ -82,3 +82,10 @@ def test_an_engine_without_words_is_in_no_loop_when_the_budget_ends() -> None:
     result = run(neff, {}, checks="all", max_steps=1)
     assert result.hang is not None
     assert result.findings == ()
+
+
+def test_words_that_load_and_compare_registers_are_described_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn of a loop loads and tests one; who is told of none needs no text of them."""
+    made = []
+    monkeypatch.setattr("emulator.checks.initcheck.site_of_event", lambda *given: made.append(given))
+    assert found(5, -1, 12000) == ([], True) and not made

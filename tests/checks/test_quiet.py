@@ -60,6 +60,55 @@ def found_and_made(text: str, patch: pytest.MonkeyPatch) -> tuple[set[str], list
     return {one.kind for one in found}, made
 
 
+# The GpSimd engine goes on where a flag is 0, which it is, over words that nothing ever comes to.
+BRANCHING = (
+    CLEAN.replace(".name clean", ".name branching\n.dialect extended\n.constant zero int32 [1, 1] 0").replace(
+        ".engine sp\n",
+        """
+.queue qFlag sp 40
+.dma qFlag 0 40 zero+0[1,4][4,1] -> SB+0x1000[1,262144][4,1]
+.engine sp
+    PSEUDO_DMA_TRIGGER qFlag block_id=0
+""",
+    )
+    + """
+.engine pool
+    NOP S[40]>=16 cycle=0
+    REGISTER_LOAD register=7 src=int32@0x1000[1,1,1,1,1][1,1,1,1,1] channels=1
+    COMPARE_BRANCH cmp_op=EQ dtype=int32 cmp0=$R[7] cmp1=0 label_id=%on
+    NOP cycle=0
+on:
+    NOP cycle=0
+"""
+)
+SKIPPED = "    NOP cycle=0\non:"
+BEYOND = "    COPY src=fp32@0x7000[1,1,1,1][64,1,1,1] dst=fp32@0x37ff0[1,1,1,1][64,1,1,1] channels=128\non:"
+BRANCHES: dict[str, Planted] = {
+    "a word that nothing comes to": ("", "", {"memcheck", "initcheck"}, set()),
+    "all come to their ends": (SKIPPED, "on:", {"initcheck"}, set()),
+    "beyond its memory": (SKIPPED, BEYOND, {"memcheck", "initcheck"}, {"oob"}),
+    "beyond its memory, in reach of all rules": (
+        SKIPPED, BEYOND.replace("0x37ff0", "0x2000000"), {"memcheck", "initcheck"}, {"access"}),
+    "awaited by nobody": (SKIPPED, "    NOP S[41]++@complete cycle=0\non:\n    NOP S[42]++@complete cycle=0",
+                          {"memcheck", "initcheck"}, set()),
+    "awaited for less": (SKIPPED, "on:\n    NOP S[42]++@complete cycle=0\n    NOP S[42]++@complete cycle=0\n"
+                         "    NOP S[42]>=1 cycle=0", {"initcheck", "synccheck"}, {"leftover"}),
+    "awaited where nothing comes to": (
+        SKIPPED, "    NOP S[42]>=2 cycle=0\non:\n    NOP S[42]++@complete cycle=0\n    NOP S[42]++@complete cycle=0\n"
+        "    NOP S[42]>=1 cycle=0", {"memcheck", "initcheck"}, set()),
+    "a part of a transfer where nothing comes to": (
+        SKIPPED, "    NOP S[8]>=8 cycle=0\non:", {"memcheck", "initcheck", "synccheck"}, {"count-mismatch"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_words_that_nothing_came_to_are_looked_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, tools, kinds = BRANCHES[name]
+    assert BRANCHING.count(old) == 1 or not old
+    found, made = found_and_made(BRANCHING.replace(old, new) if old else BRANCHING, monkeypatch)
+    assert (set(made), found) == (tools, kinds)
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_only_those_with_something_to_say_are_made(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, tools, kinds = PLANTED[name]

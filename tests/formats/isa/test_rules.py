@@ -211,7 +211,9 @@ def test_words_of_a_kind_are_judged_as_each_of_them_is(generation: str) -> None:
             if chance.random() < 0.3:
                 changed[chance.randrange(2, len(changed))] = chance.randrange(256)
             word = cls.from_raw(bytes(changed))
-            found = any(problem.field in cls.OPERANDS for problem in isa.check(word, generation))
+            problems = [problem for problem in isa.check(word, generation) if problem.field in cls.OPERANDS]
+            assert isa.operand_problems(word, generation) == problems
+            found = bool(problems)
             assert isa.are_operands_sound(word, generation) is not found, (word, isa.check(word, generation))
             seen[found] += 1
     assert min(seen.values()) > 200
@@ -234,6 +236,34 @@ def test_many_words_are_sound_where_each_of_them_is(most: int, monkeypatch: pyte
                 raw[operand.offset : operand.offset + 4] = address.to_bytes(4, "little")
             some.append(cls.from_raw(bytes(raw)))
         want = all(isa.are_operands_sound(word) for word in some)
-        assert isa.are_all_sound(some) is isa.are_all_sound(some) is want
+        each = {(type(word), word.raw): isa.operand_problems(word) for word in some}
+        broken = {key: problems for key, problems in each.items() if problems}
+        if chance.random() < 0.5:
+            assert isa.problems_of(some) == isa.problems_of(some) == broken
+            assert isa.are_all_sound(some) is want
+        else:
+            assert isa.are_all_sound(some) is isa.are_all_sound(some) is want
+            assert isa.problems_of(some) == broken
         told[want] += 1
     assert min(told.values()) > 20
+
+
+def test_problems_of_many_words_of_a_class_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond so many words of a class these are looked at together, kind by kind."""
+    monkeypatch.setattr("formats.isa.rules._SOUND", {})
+    chance, words = random.Random(0), json.loads((Path(__file__).parent / "words.json").read_text())["words"]
+    met = 0
+    for given in chance.sample(words, 40):
+        raw = bytearray.fromhex(given["hex"])
+        cls = type(isa.decode(bytes(raw), "gen3", given["dialect"]))
+        many = []
+        for _ in range(40):
+            for operand in cls.OPERANDS.values():
+                address = chance.choice((0, 0x40, 0x1000)) + (0x37FFE if chance.random() < 0.02 else 0)
+                raw[operand.offset : operand.offset + 4] = address.to_bytes(4, "little")
+            many.append(cls.from_raw(bytes(raw)))
+        broken = {(cls, word.raw): found for word in many if (found := isa.operand_problems(word))}
+        assert isa.problems_of(many) == isa.problems_of(many) == broken
+        assert isa.are_all_sound(many) is (not broken)
+        met += bool(broken)
+    assert met > 5
