@@ -17,8 +17,8 @@ it takes, reading, assembling and the inputs.  What a script does up to its laun
 opening it as a whole, with the lines of the script, the arrays that it draws, and the copies of these that a command
 takes; of vector_add.py that is several times as much, most of it 307,200 random numbers.
 "whole" is a run as who calls the library has it, with loading and what becomes of inputs and outputs; "checks" is the
-same with all checks, of a file that was not checked before, "checks again" of one whose way is known
-(`emulator/checks/again.py`).
+same with all checks, of a file that was not checked before; "whole again" and "checks again" are both of a file whose
+way is known, and what is found on it (`emulator/runtime/known_runs.py`).
 Each of these works its times out; "again" is a run with timing of a program whose way is known from one before
 (`emulator/repeats.py`), "beyond again" what that takes beyond "NumPy".
 The unit is a call, the time of one call of `def f(x, y): return x + y` in the same process, so that figures of
@@ -52,7 +52,7 @@ from corpus_nki_library import rows_of
 from stopping import ENOUGH, turns
 
 import neurontools
-from emulator import runtime
+from emulator import runtime, workspace
 from emulator.bound_words import BoundWords
 from emulator.checks import kept
 from emulator.device import Device
@@ -67,12 +67,13 @@ CACHE = "NEURONTOOLS_LAUNCH_CACHE"
 BUILDS = ("build", "build again", "build again", "build kept", "build kept", "build kept")
 PHASES = (
     "build", "build again", "build kept", "opening again",
-    "load", "timing", "no timing", "whole", "checks", "checks again", "recording",
+    "load", "timing", "no timing", "whole", "checks", "whole again", "checks again", "recording",
 )  # fmt: skip
-CHECKED = ("whole", "checks", "checks again")  # which need inputs
+CHECKED = ("whole", "checks", "whole again", "checks again")  # which need inputs
 # What adds to what, and by how much it may, in per cent.
 ADDITIONS = (
-    ("timing", "no timing", 30), ("recording", "timing", 60), ("checks", "whole", 60), ("checks again", "whole", 60),
+    ("timing", "no timing", 30), ("recording", "timing", 60), ("checks", "whole", 60),
+    ("checks again", "whole again", 60),
 )  # fmt: skip
 COLUMNS = (*PHASES, "NumPy", "beyond", "again", "beyond again", "Python calls", "peak MB")
 LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
@@ -183,8 +184,10 @@ def run(neff, inputs, *, timing=True, observers=(), replays=False):
 
 @contextlib.contextmanager
 def never_again():
-    """Have no run go the way of one before."""
+    """Have no run go the way of one before; what is known of any is forgotten."""
     known = Device.load
+    for held in workspace._waiting:
+        held.ways.clear()
 
     def load(device, *arguments, **options):
         device.replays = False
@@ -338,6 +341,13 @@ def counted(work):
     return calls
 
 
+def called_seconds(neff, inputs, **options):
+    """Return the processor time of a run as who calls the library has it."""
+    started = time.process_time()
+    runtime.run(neff, inputs, **options)
+    return time.process_time() - started
+
+
 def measure(opener, call, repeats):
     """Return words and figures of a member: phases in calls a word, Python calls a word, megabytes at most."""
     best = {}
@@ -368,20 +378,17 @@ def measure(opener, call, repeats):
         for _ in range(3):  # the second makes the way known
             other, _, again = run(neff, inputs, replays=True)
             other.release()
-        kept._FILES.pop(neff, None)  # as if nobody had checked it
-        whole = math.inf
+        called = [math.inf] * len(CHECKED)
         if inputs is not None:
             with never_again():
-                started = time.process_time()
-                runtime.run(neff, inputs)
-                whole = time.process_time() - started
-        checked = []
-        for _ in range(3):  # here, too, the second makes the way known
-            started = time.process_time()
-            if inputs is not None:
-                runtime.run(neff, inputs, checks="all")
-            checked.append(time.process_time() - started)
-        seconds_of = (load, timed, untimed, whole, checked[0], checked[2], recorded)
+                called[0] = called_seconds(neff, inputs)
+                kept._FILES.pop(neff, None)  # as if nobody had checked it
+                called[1] = called_seconds(neff, inputs, checks="all")
+            for _ in range(3):  # here, too, the second makes the way known
+                called[2] = called_seconds(neff, inputs)
+            for _ in range(3):
+                called[3] = called_seconds(neff, inputs, checks="all")
+        seconds_of = (load, timed, untimed, *called, recorded)
         for phase, seconds in zip(PHASES[4:], seconds_of, strict=True):
             if phase not in CHECKED or inputs is not None:
                 best[phase] = min(best.get(phase, math.inf), seconds)

@@ -9,7 +9,9 @@ not there, or a kernel that it cannot run, is left out with the reason.
 
 Each side has a process of its own; rounds alternate between them, N at least and more where the best two times of any
 side differ (`stopping.py`), and the smallest processor time (of all threads) of a side counts.  Ours is `run` with
-timing, of a file that is built already; "values" is the same without timing.
+timing, of a file that is built already; "values" is the same without timing,
+"all checks" the same with memcheck, initcheck, racecheck and synccheck on; like the others it is of a file that ran
+before.
 triton-viz traces and runs in one, and Pallas runs what `jit` has compiled.  NumPy's time of the same result is taken in
 our process.  Results are compared with NumPy's before a figure counts.  One BLAS thread.
 """
@@ -105,7 +107,10 @@ def ours():
         def emulated(**options):
             return next(iter(neurontools.run(neff, inputs, **options).outputs.values()))
 
-        return {"time": emulated, "values": lambda: emulated(timing=False), "NumPy": lambda: reference(*arrays)}
+        return {
+            "time": emulated, "values": lambda: emulated(timing=False), "checked": lambda: emulated(checks="all"),
+            "NumPy": lambda: reference(*arrays),
+        }  # fmt: skip
 
     return prepare
 
@@ -245,8 +250,8 @@ def main():
             running[side] = child
     reasons = []
     print("| kernel | ours / NumPy | values alone | triton-viz / NumPy | Pallas / NumPy | ours / triton-viz | values "
-          "alone | ours / Pallas |")  # fmt: skip
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+          "alone | all checks | ours / Pallas |")  # fmt: skip
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     for name in KERNELS:
         found, sides = {}, list(running)
         for _ in turns(found, options.rounds, time.monotonic):
@@ -260,9 +265,10 @@ def main():
                 for what, seconds in answer.get("seconds", {}).items():
                     found.setdefault((side, what), []).append(seconds)
         best = {key: min(seconds) for key, seconds in found.items()}
-        plain, time_, values = (best.get(("ours", what)) for what in ("NumPy", "time", "values"))
+        plain, time_, values, all_ = (best.get(("ours", what)) for what in ("NumPy", "time", "values", "checked"))
         viz, tpu = (best.get((side, "time")) for side in SIDES[1:])
-        pairs = ((time_, plain), (values, plain), (viz, plain), (tpu, plain), (time_, viz), (values, viz), (time_, tpu))
+        pairs = ((time_, plain), (values, plain), (viz, plain), (tpu, plain), (time_, viz), (values, viz), (all_, viz),
+                 (time_, tpu))  # fmt: skip
         cells = [f"{a / b:.2g}" if a and b else "" for a, b in pairs]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
     for child in running.values():

@@ -7,7 +7,8 @@ of its end.  One that stops on the way is brought to where its memories are: tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ReferenceType, ref
 
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
     from emulator.workspace import Workspace
     from formats.neff import Neff
 
-__all__ = ["KnownWay", "Memories", "RepeatingDevice", "engines_of"]
+__all__ = ["Found", "KnownWay", "Memories", "RepeatingDevice", "Step", "engines_of"]
 
 Step = Callable[[], object]
+Around = Callable[[Step], object]  # carries out a step
 _LARGEST = 1 << 26  # bytes of device memory that moves of a program may keep views of
 
 
@@ -85,6 +87,16 @@ class Memories(Protocol):
     def hbm(self) -> DeviceMemory: ...
     @property
     def cores(self) -> Sequence[Any]: ...
+
+
+class Found(NamedTuple):
+    """What checks find in every run that goes a way, as long as its data give these answers.
+
+    An answer is which store of transfers, which of its sides in device memory, and whether it changed anything there.
+    """
+
+    findings: list[Any]
+    answers: list[tuple[int, int, bool]]
 
 
 class _CoreEnd(NamedTuple):
@@ -173,6 +185,7 @@ class KnownWay:
         self._bound: list[Step | None] = []  # the steps, where the tensors lie as they did last time
         self._tensors: dict[int, Bytes] = {}
         self.run: Any = None  # what is known of all of a run that goes this way (emulator.runtime.known_runs)
+        self.findings: dict[tuple[str, ...], Found] = {}  # of checks, by their names (emulator.checks.again)
 
     def _note(self, log: Log) -> None:
         """Note what completed, in order."""
@@ -248,18 +261,29 @@ class KnownWay:
         device.way = self
         return device.outcome
 
-    def carry_out(self, memories: Memories, lent: frozenset[int]) -> None:
+    @property
+    def stores(self) -> list[tuple[int, list[Side]]]:
+        """Return which steps store to device memory, in order, and which of their sides lie there."""
+        carried = self._carried.items()
+        found = [(at, [side for side in each.transfer.writes if side.space == "HBM"]) for at, each in carried]
+        return [each for each in found if each[1]]
+
+    def carry_out(self, memories: Memories, lent: frozenset[int], around: Mapping[int, Around]) -> None:
         """Carry out all steps on memories that stand at the beginning, whose notes are those of the end after that.
 
-        Tensors at the addresses `lent` are only read, and have their bytes for this once. After an error bytes may be
-        written that nothing tells of.
+        Tensors at the addresses `lent` are only read, and have their bytes for this once; some steps are called by who
+        is `around` them. After an error bytes may be written that nothing tells of.
         """
         self._take_memories(memories)
         steps = self._steps_on(memories, lent)
+        called = steps.copy() if around else steps
+        for at, whoever in around.items():
+            if (step := steps[at]) is not None:
+                called[at] = partial(whoever, step)
         for core in memories.cores:
             core.pe.defer(True)
         try:
-            for step in steps:
+            for step in called:
                 if step is not None:
                     step()
         except BaseException:

@@ -4,8 +4,8 @@ When a word issues and when a transfer completes depends on the program and the 
 register or an index from memory.  So the order in which words and transfers of a run touched memory is kept, and how
 clocks, counters and queues stood at its end: those of the second run, since most programs run once.  The next device
 that has the same program on the same memories (`emulator.workspace`) carries out effects and moves in that order, and
-takes over the end.  Whoever watches, steps, shakes or reprices a device gets a run as ever; one that has to stop on the
-way goes back to that.
+takes over the end.  Whoever watches, notes, steps, shakes or reprices a device gets a run as ever; one that has to stop
+on the way goes back to that.  A run that is only noted makes a way known like any other.
 """
 
 from __future__ import annotations
@@ -32,19 +32,27 @@ _MOST = 1 << 16  # completions that a workspace keeps, of all programs; each kee
 
 def run_again(device: RepeatingDevice, run: Callable[[], str], advance: Callable[[], None]) -> str:
     """Run a device to its end: as a run that is known, or by `run`, of which is kept what a next one needs."""
-    condition = _condition(device)
     model = device.model
-    if condition is None or model is None:
+    if model is None or not device.replays or device.observers:
         return run()
     ways: list[KnownWay] = device.cores[0].workspace.ways
-    ways[:] = [each for each in ways if each.neff() is not None]
-    for way in ways:
-        if way.is_of(device, condition):
-            return way.follow(device, run, advance)
     seen = device.cores[0].workspace.seen
-    if not any(held() is model.neff for held in seen):
+    ways[:] = [each for each in ways if each.neff() is not None]
+    is_seen = any(held() is model.neff for held in seen)
+    if not is_seen and not any(each.neff() is model.neff for each in ways):
         seen.append(ref(model.neff))  # most programs run once, and shall not pay for a second time
         return run()
+    condition = _condition(device)
+    if condition is None:
+        return run()
+    for way in ways:
+        if way.is_of(device, condition):
+            if device.notes is None:
+                return way.follow(device, run, advance)
+            outcome = run()  # there is nothing to note on a run that is left out
+            if outcome == "finished":
+                device.way = way
+            return outcome
     count = sum([len(engine.words) for engine in engines_of(device)])
     if count > _MOST or any(_is_steered(each) for engine in engines_of(device) for each in engine.words):
         return run()
@@ -63,13 +71,13 @@ def run_again(device: RepeatingDevice, run: Callable[[], str], advance: Callable
 
 
 def _condition(device: RepeatingDevice) -> tuple[Any, ...] | None:
-    """Return what the way of a run depends on besides its program; None where nobody can know it beforehand."""
+    """Return what the way of a run depends on besides its program; None where nobody can know it beforehand.
+
+    Nobody watches it.
+    """
     dma, costs, cores = device.dma, device.costs, device.cores
     if (
-        not device.replays
-        or device.observers
-        or device.notes is not None
-        or device.seed is not None
+        device.seed is not None
         or device.max_seconds is not None
         or device.hang_timeout_ps is not None
         or (device.steps, device.now_ps, dma.triggered) != (0, 0, 0)

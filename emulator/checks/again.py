@@ -11,12 +11,15 @@ their bytes and places, which are the open file's where no datum steers the prog
 keeps its way: every issue and completion, and what was found.  The notes of a later run are compared with that, and
 where they are the same the checks do not look at all.  Of stores of two cores they ask whether these changed anything:
 the answers are kept with the way, and asked for again.
+
+Where the device knows itself that its run goes the way of one before (`emulator.repeats`), nothing is compared: what
+was found is kept with that way, undefined bytes as well as long as no data decided where they went, and a run that
+nobody else watches needs no device (`emulator.runtime.known_runs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any
 
 from emulator.checks.clocks import Clocks
@@ -34,6 +37,7 @@ from emulator.checks.stores import Answers, Stores
 from emulator.checks.synccheck import Synccheck
 from emulator.device import Device
 from emulator.dma.transfer import Part, Transfer
+from emulator.known_way import Found, KnownWay
 from emulator.notes import COMPARED, CROWDED, EXECUTED, ISSUED, MOVED, Notes
 from formats import isa
 from formats.named_tuple import NamedTuple
@@ -45,6 +49,7 @@ _NOTES_OF_A_WORD = 4  # its issue, its completion, its transfer, that rings were
 _ANY_NUMBER = 1 << 62
 _STORING = frozenset([isa.Write, isa.TensorStore])  # classes whose words may store to device memory
 _MOST = 1 << 16  # steps of a way that is kept, some three for each word
+_MOST_FINDINGS = 1 << 9  # that are kept with the way of a program
 _AFTERWARDS = frozenset(TOOLS).difference(ASKED)  # nancheck looks at data; lint is behind no other run
 
 
@@ -71,7 +76,7 @@ class Again:
     """
 
     def __init__(self, names: str | Iterable[str]) -> None:
-        self._tools = tools_of(names)
+        self.tools = tools_of(names)
         self._checks: list[Any] = []
         self._known: list[Finding] | None = None
         self._notes: Notes | None = None
@@ -87,16 +92,16 @@ class Again:
         self._device = device
         self._file = kept_of(device, "runs", _File)
         self._file.runs += 1
-        self._key = self._tools, device.timing, device.costs.without
+        self._key = self.tools, device.timing, device.costs.without
         self._way = self._file.ways.get(self._key)
         self._steering = steering = kept_of(device, "steering", lambda: _steering(device))
-        if not _AFTERWARDS.issuperset(self._tools) or steering.at_once:
+        if not _AFTERWARDS.issuperset(self.tools) or steering.at_once:
             self._watch()
             return
         device.notes = self._notes = Notes()
-        if "initcheck" in self._tools:
+        if "initcheck" in self.tools:
             device.on_unwritten = self._wake
-        if "racecheck" in self._tools:
+        if "racecheck" in self.tools:
             if len(device.cores) > 1:
                 self._stores = Stores(device)
                 self._notes.before = self._stores.keep
@@ -105,7 +110,7 @@ class Again:
 
     def _begin(self, order: Order | None = None, notes: Notes | None = None) -> None:
         """Make the checks, of a run that did so much; where all is in order, those that have something to say."""
-        tools, branches = self._tools, self._steering.branches
+        tools, branches = self.tools, self._steering.branches
         ran = _ran(notes) if branches and notes else frozenset()
         if order is not None:
             tools = speaking(self._device, tools, order, self._initcheck is not None, ran)
@@ -179,7 +184,7 @@ class Again:
         return next(check for check in self._checks if isinstance(check, Racecheck))
 
     def _tell(self, notes: Notes) -> None:
-        stores, races = self._stores, "racecheck" in self._tools
+        stores, races = self._stores, "racecheck" in self.tools
         order = order_of(self._device, notes, self._doubles) if races else None
         if not self._checks:
             self._begin(order, notes)
@@ -220,10 +225,13 @@ class Again:
         device, notes = self._device, self._notes
         device.notes = device.on_unwritten = None
         steps: list[object] = []
-        is_open = self._steering.by_data
-        if (
+        known = None if self._watches else device.way
+        if known is not None:
+            if self._is_found_on(known):
+                return
+        elif (
             notes is not None
-            and not is_open
+            and not self._steering.by_data
             and self._initcheck is None
             and self._file.runs > 1
             and len(notes) <= _MOST
@@ -238,14 +246,36 @@ class Again:
                 and steps == way.steps
                 and (stores is None or stores.give(way.answers))
             ):
-                self._known = _copies(way.findings)
+                self._known = [finding.copy() for finding in way.findings]
                 return
             self._tell(notes or Notes())
         for check in self._checks:
             if hasattr(check, "finish"):
                 check.finish()
-        if steps and self._way is None and self._answers is not None and not self._has_met:
-            self._file.ways[self._key] = _Way(steps, self._answers, _copies(self.findings))
+        if known is not None:
+            self._keep_with(known)
+        elif steps and self._way is None and self._answers is not None and not self._has_met:
+            self._file.ways[self._key] = _Way(steps, self._answers, [finding.copy() for finding in self.findings])
+
+    def _is_found_on(self, way: KnownWay) -> bool:
+        """Return whether what is found on a way is known for the data of this run, and take it then."""
+        found, stores = way.findings.get(self.tools), self._stores
+        if found is None or not (stores is None or stores.give(found.answers)):
+            return False
+        self._known = [finding.copy() for finding in found.findings]
+        return True
+
+    def _keep_with(self, way: KnownWay) -> None:
+        """Keep what was found with the way that the run has gone, unless data decided any of it."""
+        if self._answers is None or self._checks_data or len(self.findings) > _MOST_FINDINGS:
+            return
+        found = Found([finding.copy() for finding in self.findings], self._answers)
+        way.findings.setdefault(self.tools, found)
+
+    @property
+    def _checks_data(self) -> bool:
+        """Return whether initcheck has looked at data to tell what comes of undefined bytes."""
+        return any(isinstance(check, Initcheck) and check.looks_at_data for check in self._checks)
 
     @property
     def _has_met(self) -> bool:
@@ -264,6 +294,8 @@ class Again:
         for check in self._checks:
             if hasattr(check, "release"):
                 check.release()
+        if self._initcheck is not None and self._initcheck not in self._checks:
+            self._initcheck.release()
 
 
 class _Steering(NamedTuple):
@@ -310,11 +342,6 @@ def _writes_memory(device: Device) -> bool:
 def _ran(notes: Notes) -> frozenset[tuple[Any, Any]]:
     """Return the words that came to their ends, each with its engine."""
     return frozenset([(note[1], note[2]) for note in notes if note[0] == EXECUTED and note[6] is not None])
-
-
-def _copies(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings that others may change."""
-    return [replace(finding, details=dict(finding.details)) for finding in findings]
 
 
 def _steps(notes: Notes) -> list[object]:

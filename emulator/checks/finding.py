@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Any
 
@@ -101,6 +101,10 @@ class Finding:
         known = KINDS.get(f"{self.tool}:{self.kind}")
         if known is None or known.severity != self.severity:
             raise ValueError(f"{self.tool} has no {self.severity} {self.kind!r}")
+
+    def copy(self) -> Finding:
+        """Return the same for somebody else, who may change it."""
+        return replace(self, details=dict(self.details))
 
     @property
     def id(self) -> str:

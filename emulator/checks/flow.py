@@ -20,6 +20,7 @@ from formats.neuron_core import PARTITIONS, QUADRANT
 __all__ = ["Flow", "outputs_of"]
 
 _GROUP = 16  # partitions of one GpSimd core
+_BY_DATA = (Dataflow.GATHER, Dataflow.SCATTER, Dataflow.CHOICE)
 _WHOLE_PARTITIONS = (Dataflow.PARTITION, Dataflow.GROUP, Dataflow.LOOKUP)
 
 Inputs = Mapping[str, "MarkRows | None"]
@@ -33,6 +34,7 @@ class Flow:
         self._latched: isa.LoadWeights | None = None
         self.accumulators: dict[str, Marks] = {}
         self.generators: dict[str, Marks] = {}  # by engine, of each lane
+        self.looks_at_data = False  # whether any marks went where data said
 
     def reaches(self, word: Any) -> bool:
         """Return whether an engine holds anything undefined that a word may change or make something of."""
@@ -132,6 +134,8 @@ def outputs_of(
         flow.seed(engine, word, inputs.get("src"))
         return {}
     lanes = flow.generators.get(engine) if random else None
+    if word.FILL or word.DATAFLOW in _BY_DATA:
+        flow.looks_at_data = True
     if all(name in outputs for name in inputs) and lanes is None:
         return dict.fromkeys(outputs)
     found: dict[str, MarkRows | None] = {}

@@ -316,6 +316,11 @@ class Initcheck:
         """Return whether anything undefined was read: what comes of that may be for data to decide."""
         return bool(len(self._origins)) or not self._planes.are_blank
 
+    @property
+    def looks_at_data(self) -> bool:
+        """Return whether data have decided which bytes are undefined: those of another run may decide otherwise."""
+        return any(flow.looks_at_data for flow in self._flows)
+
     def release(self) -> None:
         """Leave what is as large as a memory to the next run."""
         self._planes.release()

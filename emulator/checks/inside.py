@@ -16,7 +16,7 @@ from emulator.device import Device
 from emulator.dma.ring_order import Numbers, Runs, meetings, runs_of_side
 from emulator.dma.rows import RowsRequest
 from emulator.dma.transfer import Part, Side, Transfer
-from emulator.dma.views import sbuf_geometry, strided
+from emulator.dma.views import device_bytes, sbuf_geometry, strided
 from formats.named_tuple import NamedTuple
 
 __all__ = ["Clash", "bytes_of", "clash_of", "duplicates", "is_simple"]
@@ -212,7 +212,4 @@ def bytes_of(device: Device, side: Side, *, writes: bool = False) -> np.ndarray[
         memory = device.cores[side.core].sbuf
         geometry = sbuf_geometry(side, memory.shape[1], memory.shape[0], lambda low, high, allowed: None)
         return strided(memory, geometry, side, _BYTE)
-    low, high = side.span
-    found = device.hbm.holding(low, high - low)
-    memory = found.writable if writes else found.data
-    return strided(memory, (side.address - found.address, tuple([step for step, _ in side.dims])), side, _BYTE)
+    return device_bytes(device.hbm, side, writes=writes)

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from emulator.device_memory import DeviceMemory
 from emulator.dma.transfer import Side
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region, shape_of
 
-__all__ = ["Bytes", "Geometry", "box_of", "sbuf_geometry", "strided"]
+__all__ = ["Bytes", "Geometry", "box_of", "device_bytes", "sbuf_geometry", "strided"]
 
 Bytes = npt.NDArray[np.uint8]
+_BYTE: np.dtype[Any] = np.dtype(np.uint8)
 # (offset, strides of the dimensions), all in bytes of the array that holds the memory.
 Geometry = tuple[int, tuple[int, ...]]
 
@@ -24,6 +26,14 @@ def strided(memory: npt.NDArray[Any], geometry: Geometry, side: Side, dtype: np.
     offset, steps = geometry
     shape = (*(count for _, count in side.dims), side.run // dtype.itemsize)
     return np.ndarray(shape, dtype, memory, offset, (*steps, dtype.itemsize))
+
+
+def device_bytes(hbm: DeviceMemory, side: Side, *, writes: bool = False) -> Bytes:
+    """Return the bytes of a side in device memory as they are now, for whoever `writes` them and whoever looks."""
+    low, high = side.span
+    found = hbm.holding(low, high - low)
+    geometry = side.address - found.address, tuple([step for step, _ in side.dims])
+    return strided(found.writable if writes else found.data, geometry, side, _BYTE)
 
 
 def sbuf_geometry(side: Side, width: int, partitions: int, refuse: Callable[[int, int, str], object]) -> Geometry:

@@ -147,14 +147,16 @@ def _executed(
 ) -> Result:
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
     watching = list(observers)
+    tools: tuple[str, ...] = ()
     if checks:
         from emulator.checks.again import Again  # deferred: start-up
 
-        watching = [Again(checks), *watching]
+        checking = Again(checks)
+        tools, watching = checking.tools, [checking, *watching]
     arrays = check_inputs(opened, inputs)
-    alone = not watching and progress is None and guard is nullcontext
+    alone = not observers and progress is None and guard is nullcontext
     started = perf_counter()
-    known = run_known(opened, settings, arrays) if alone else None
+    known = run_known(opened, settings, arrays, tools) if alone else None
     if known is not None:
         return _result_again(*known, perf_counter() - started)
     device = new_device(opened, settings, unseen=not watching)
@@ -181,7 +183,7 @@ def _executed(
     result = result_of(device, seconds, findings, () if stream is None else stream.records(), last=not observers)
     if alone and stream is None:
         by_core = tuple([tuple(each) for each in result.outputs_by_core])
-        keep_run(device, settings, _Known(replace(result, outputs={}, outputs_by_core=()), by_core))
+        keep_run(device, settings, _Known(replace(result, outputs={}, outputs_by_core=(), findings=()), by_core))
     if not observers:
         # Nobody else has seen the device: its memories serve the next run, and so does what checks keep beside them.
         device.release()
@@ -198,12 +200,15 @@ class _Known(NamedTuple):
     by_core: tuple[tuple[str, ...], ...]
 
 
-def _result_again(outputs: dict[str, Array], known: _Known, seconds: float) -> Result:
+def _result_again(outputs: dict[str, Array], known: _Known, findings: Sequence[Any], seconds: float) -> Result:
     """Return what came of a run that is known."""
     found = known.result
     by_core = tuple([{name: outputs[name] for name in names} for names in known.by_core])
     stats = replace(found.stats, seconds=seconds, words=dict(found.stats.words))
-    return replace(found, outputs=outputs, outputs_by_core=by_core, stats=stats, unwritten=dict(found.unwritten))
+    own = tuple([finding.copy() for finding in findings])
+    return replace(
+        found, outputs=outputs, outputs_by_core=by_core, findings=own, stats=stats, unwritten=dict(found.unwritten)
+    )
 
 
 def new_device(neff: Neff, settings: Settings, *, unseen: bool = False) -> Device:

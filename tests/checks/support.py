@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from emulator.checks import Finding, WaitPlace, make_checks
 from emulator.device import Device
+from emulator.loaded import LoadedModel
 from formats import isa
 from formats.neff import Neff, open_neff
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from tests.counting import counted
 
-__all__ = ["Edit", "assembled", "calls_of", "checked", "drop_wait", "serious", "waits_of"]
+__all__ = ["Edit", "assembled", "calls_of", "checked", "drop_wait", "serious", "waits_of", "worked_out"]
 
 Edit = Callable[[Device], object]
 _EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
@@ -54,6 +57,19 @@ def calls_of(function: Callable[[], object]) -> int:
     """Return how many functions of Python and C a function calls."""
     calls, _ = counted(function, builtins=True)
     return calls
+
+
+@contextmanager
+def worked_out() -> Iterator[None]:
+    """Have every program that is loaded run as if none had run before."""
+    load = Device.load
+
+    def loading(device: Device, neff: Neff) -> LoadedModel:
+        device.replays = False
+        return load(device, neff)
+
+    with patch.object(Device, "load", loading):
+        yield
 
 
 def serious(findings: list[Finding]) -> list[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -16,9 +17,9 @@ import neurontools.nki.language as nl
 from emulator.checks import Finding, again, kept
 from emulator.device import Device
 from emulator.runtime import run
-from formats.neff import Neff
+from formats.neff import Neff, open_neff
 from neurontools.nki.launch import build_neff
-from tests.checks.support import assembled, checked, drop_wait, waits_of
+from tests.checks.support import assembled, checked, drop_wait, waits_of, worked_out
 from tests.checks.test_alike import read_again
 from tests.faults.assembled import BASE
 from tests.faults.kernels import ROWS
@@ -51,6 +52,14 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return looked
 
 
+@pytest.fixture
+def devices() -> Iterator[None]:
+    """Have each run work everything out, on a device: without one, it is not compared with anything."""
+    with worked_out():
+        yield
+
+
+@pytest.mark.usefixtures("devices")
 @pytest.mark.parametrize(("text", "inputs"), [(BASE, {"x": X}), (RACE, {})], ids=["clean", "race"])
 def test_a_third_run_is_compared_with_the_second(text: str, inputs: dict[str, Any], begun: list[str]) -> None:
     neff = assembled(text)
@@ -84,6 +93,7 @@ def test_nothing_keeps_a_file_that_is_closed() -> None:
     assert held() is None
 
 
+@pytest.mark.usefixtures("devices")
 def test_other_options_are_another_way(begun: list[str]) -> None:
     neff = assembled(RACE)
     for _ in range(3):
@@ -97,6 +107,7 @@ def test_other_options_are_another_way(begun: list[str]) -> None:
     assert list(run(neff, {}, checks="race").findings) == [one]
 
 
+@pytest.mark.usefixtures("devices")
 @pytest.mark.parametrize("text", [BASE, RACE], ids=["clean", "race"])
 def test_a_run_that_leaves_the_way_anywhere_finds_the_same(text: str, begun: list[str]) -> None:
     inputs = {"x": X} if text is BASE else {}
@@ -129,6 +140,7 @@ def test_what_is_known_of_a_program_is_not_taken_for_another_ones() -> None:
     assert kept.kept_of(device, "word", lambda: "changed") == "changed"
 
 
+@pytest.mark.usefixtures("devices")
 def test_two_cores_that_leave_the_way_run_once_more(begun: list[str]) -> None:
     x = np.ones((128, 16), np.float32)
     neff = build_neff(halves, (x,), {}, target="trn2", lnc=2)
@@ -145,6 +157,7 @@ def test_two_cores_that_leave_the_way_run_once_more(begun: list[str]) -> None:
         begun.clear()
 
 
+@pytest.mark.usefixtures("devices")
 def test_two_cores_that_store_the_same_are_asked_for_that_alone(begun: list[str]) -> None:
     x = np.ones((128, 16), np.float32)
     neff = build_neff(read_again, (x, False), {}, target="trn2", lnc=2)
@@ -185,9 +198,11 @@ def given(neff: Neff, alike: bool) -> dict[str, Any]:
 
 
 def two_cores(plan: Plan) -> Neff:
-    return build_neff(stores, (np.zeros((2 * SIZE[0], SIZE[1]), np.float32), plan), {}, target="trn2", lnc=2)
+    built = build_neff(stores, (np.zeros((2 * SIZE[0], SIZE[1]), np.float32), plan), {}, target="trn2", lnc=2)
+    return open_neff(built.to_bytes())  # a kernel that is built again may be the same open file
 
 
+@pytest.mark.usefixtures("devices")
 def test_bytes_that_come_out_different_are_a_race_whatever_was_known(begun: list[str]) -> None:
     plan: Plan = ((2, 0, 32, 0, 16, "own"),)
     neff = two_cores(plan)
@@ -202,6 +217,7 @@ def test_bytes_that_come_out_different_are_a_race_whatever_was_known(begun: list
     assert kinds == [(same, 1), (same, 1), (same, 0), (differ, 1), (same, 0), (differ, 1), (differ, 1)]
 
 
+@pytest.mark.usefixtures("devices")
 @pytest.mark.parametrize("seed", range(12))
 def test_random_stores_of_two_cores_find_the_same_again_as_the_first_time(seed: int) -> None:
     draw = random.Random(seed)

@@ -159,7 +159,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
     def asked(self: Again, device: Device) -> None:
         look(self, device)
-        if "racecheck" in self._tools:  # which is not made where all is in order
+        if "racecheck" in self.tools:  # which is not made where all is in order
             found.raced.append(device)
 
     def taken(file: Path, configuration: RunConfiguration, **options: Any) -> Any:
