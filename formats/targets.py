@@ -31,6 +31,9 @@ TARGETS: tuple[Target, ...] = (
 )
 
 
+_NAMED = {name: one for one in reversed(TARGETS) for name in (one.name, one.generation, one.arch_code)}
+
+
 def resolve_target(text: str | Target, field: str | None = None) -> Target:
     """Return the target that a chip name, a generation or an architecture code names; gen2 and sunda give trn1.
 
@@ -38,9 +41,8 @@ def resolve_target(text: str | Target, field: str | None = None) -> Target:
     """
     if isinstance(text, Target):
         return text
-    wanted = text.strip().lower()
-    for target in TARGETS:
-        if wanted in (target.name, target.generation, target.arch_code):
-            return target
+    found = _NAMED.get(text) or _NAMED.get(text.strip().lower())
+    if found is not None:
+        return found
     names = ", ".join(dict.fromkeys(n for t in TARGETS for n in (t.name, t.generation, t.arch_code)))
     raise FormatError("unknown target", field=field, expected=f"one of {names}", got=repr(text))

@@ -37,12 +37,12 @@ _TWO = frozenset(code for name, code in opmap.items() if name.count("_FAST") > 1
 class Flow:
     """What a function's code tells of its variables and places; the code is kept, as it is found by its number."""
 
-    __slots__ = ("_always", "_back", "_is_open", "_sites", "_steps", "_stores", "code")
+    __slots__ = ("_always", "_back", "_is_open", "_sites", "_stores", "code", "steps")
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
         self._sites: dict[int, Site] = {}
-        self._steps: dict[tuple[int, int], Step] = {}
+        self.steps: dict[tuple[int, int], Step] = {}  # those that were asked for, by the instructions of both calls
         self._stores: list[tuple[int, str]] | None = None  # place and variable; made when somebody asks
         self._back: list[tuple[int, int]] = []  # jumps back: the place behind, and that in front
         self._always: tuple[str, ...] = ()
@@ -50,12 +50,12 @@ class Flow:
 
     def step(self, key: tuple[int, int], frame: FrameType) -> Step:
         """Return what is known of the way from one instruction, -1 for the start, to another, at which the frame is."""
-        found = self._steps.get(key)
+        found = self.steps.get(key)
         if found is None:
             before, at = key
             site = self._site(at, frame)
             names = None if before < 0 else self.changed(before, at)
-            found = self._steps[key] = site, names, (site.file, site.line)
+            found = self.steps[key] = site, names, (site.file, site.line)
         return found
 
     def _site(self, at: int, frame: FrameType) -> Site:

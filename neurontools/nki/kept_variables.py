@@ -25,6 +25,8 @@ _HELD = 64  # tensors in one list that are named
 _DEEP = 3  # lists in lists in lists
 _CHANGES = 100  # of lists in one call that are followed: each is a row with all variables
 HOLDERS = frozenset((list, tuple, dict))
+_TELLING = HOLDERS | {NkiTensor}
+_UNTOLD: list[object] = []  # stands for lists and dictionaries of which nothing is kept; nobody changes it
 _NONE: dict[str, Value] = {}  # nobody changes it
 _NOTHING = object()  # what a variable without a value holds
 
@@ -51,16 +53,25 @@ class TooMuchError(Exception):
 def freeze(variables: dict[str, Any], among: Iterable[str]) -> list[str]:
     """Put copies into the place of lists, so that they hold what they hold now; return the variables that have some.
 
-    `among` are the variables that are lists, tuples or dictionaries. Raises TooMuchError where one is long.
+    `among` are the variables that are lists, tuples or dictionaries. Of those without a tensor or another list nothing
+    is kept, whatever is in them. Raises TooMuchError where one is long.
     """
     found = []
     for name in among:
         value = variables[name]
-        if type(value) is not tuple or _may_hold(value):
-            frozen = _frozen(value, _DEEP)
-            if frozen is not value:
-                variables[name] = frozen
-                found.append(name)
+        kind = type(value)
+        if kind is tuple and not _may_hold(value):
+            continue
+        if len(value) > _HELD:
+            raise TooMuchError
+        if _TELLING.isdisjoint(map(type, value.values() if kind is dict else value)):
+            variables[name] = _UNTOLD
+            found.append(name)
+            continue
+        frozen = _frozen(value, _DEEP)
+        if frozen is not value:
+            variables[name] = frozen
+            found.append(name)
     return found
 
 
@@ -84,7 +95,7 @@ class KeptVariables:
     looked at.
     """
 
-    __slots__ = ("base", "changes", "first", "known", "listed", "lists", "number", "own")
+    __slots__ = ("base", "changes", "first", "known", "listed", "lists", "number", "own", "turns")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -95,6 +106,7 @@ class KeptVariables:
         self.lists: set[str]  # variables whose contents may change while they stay the same object
         self.listed: dict[str, _Listed] = {}  # of those that hold tensors
         self.changes = 0  # visits at which they held others
+        self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
 
     def start(self, visit: int, variables: dict[str, Any]) -> dict[str, Value]:
         """Make a visit the one that the next ones build on; return what a file keeps of all variables."""

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from math import prod
+from operator import itemgetter
 from types import CodeType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from formats.neuron_core import PARTITIONS
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.limits import LIMITS
-from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, Source, Space, Trace, views_of
+from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, Source, Space, Trace, View, views_of
 from neurontools.nki import artifacts, cache, calls, printing, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.cache_key import Key, key_of
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from neurontools.builder import BuiltNeff
 
 __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
+
+_allocation_of = itemgetter(View._fields.index("allocation"))
 
 
 class Traced(NamedTuple):
@@ -133,9 +136,16 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
         raise t.error(
             "a loop on the device is left by break or return, which its branches cannot follow", t.loops[-1].source
         )
-    touched = {view.allocation for op in t.ops
-               for view in (op.operands.values() if op.__class__ is ComputeOp
-                            else (op.src, op.dst) if op.__class__ is DmaOp else views_of(op))}  # fmt: skip
+    views: list[View] = []
+    for op in t.ops:
+        kind = op.__class__
+        if kind is ComputeOp:
+            views.extend(op.operands.values())  # type: ignore[union-attr]  # it is one
+        elif kind is DmaOp:
+            views += op.src, op.dst  # type: ignore[union-attr]  # it is one
+        else:
+            views.extend(views_of(op))
+    touched = {*map(_allocation_of, views)}
     foreign = touched.difference(t.trace.allocations)
     tall = (
         {one for one in touched if one.partitions > PARTITIONS and one.space is not Space.HBM} if t.lenient else set()

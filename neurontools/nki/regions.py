@@ -40,12 +40,16 @@ class named:
 
     __slots__ = ("_added",)
 
+    _added: dict[str, MemoryRegion]
+
     def __enter__(self) -> None:
         names = vars(builtins)
-        # a name that somebody has put into builtins stays his
-        self._added = [name for name in _WORDS if name not in names]
-        for name in self._added:
-            names[name] = _WORDS[name]
+        if names.keys().isdisjoint(_WORDS):
+            names.update(_WORDS)
+            self._added = _WORDS
+        else:  # a name that somebody has put into builtins stays his
+            self._added = {name: word for name, word in _WORDS.items() if name not in names}
+            names.update(self._added)
 
     def __exit__(self, *raised: object) -> None:
         names = vars(builtins)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
+from itertools import repeat
 from math import prod
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from formats.dtypes import Dtype
 from formats.named_tuple import NamedTuple
 from neurontools.builder.trace import Allocation, Space, View
 from neurontools.nki.dtype import DType, dtype_of
+from neurontools.nki.kinds import FAR, INDIRECT, Bounds, Kind, kind_of, whole
 from neurontools.nki.objects import NKIObject
 from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, region_of
@@ -24,6 +26,9 @@ __all__ = ["DynamicSlice", "Indirection", "NkiTensor", "ds"]
 
 _HBM = Space.HBM
 _WHOLE = slice(None)
+_FAR = repeat(FAR)
+_INDICES = slice.indices
+_new: Callable[[type], Any] = object.__new__
 # What `View(...)` does, without the function of the named tuple around it.
 _view_of: Callable[[tuple[Any, ...]], View] = partial(tuple.__new__, View)
 
@@ -70,6 +75,7 @@ class NkiTensor(ViewMethods, NKIObject):
     # a tensor lacks is told where the launch ends (`calls.explained`).
     __slots__ = (
         "_indirection",
+        "_kind",
         "_row",
         "_unchecked",
         "_view",
@@ -109,6 +115,7 @@ class NkiTensor(ViewMethods, NKIObject):
         self._row = 0
         if self.buffer.space is not Space.HBM:
             self._row = prod(self.shape[1:])
+        self._kind: Kind | None = None  # None where nobody has asked yet
         self._view: View | None = None
         self._indirection: Indirection | None = None
         self._unchecked = False
@@ -117,7 +124,7 @@ class NkiTensor(ViewMethods, NKIObject):
     def of(cls, allocation: Allocation, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion,
            name: str) -> NkiTensor:  # fmt: skip
         """Return the whole of a new allocation, as the constructor does for arguments in their final form."""
-        new: NkiTensor = object.__new__(cls)
+        new: NkiTensor = _new(cls)
         new.shape = shape
         new.offset = 0
         new.dtype = dtype
@@ -126,7 +133,10 @@ class NkiTensor(ViewMethods, NKIObject):
         new.name = name or allocation.name
         code = new.code = allocation.dtype
         new.itemsize = code.size
-        new.strides, new._row, dims = _whole(shape, buffer.space is not _HBM)
+        kind = new._kind = whole(shape, dtype, code, allocation.space, allocation.address)
+        new.strides = kind.strides
+        new._row = kind.row
+        dims = kind.dims
         # nearly every tile is an operand as it is
         new._view = None if dims is None else _view_of((allocation, code, 0, allocation.partitions, 0, dims))
         new._indirection = None
@@ -135,7 +145,8 @@ class NkiTensor(ViewMethods, NKIObject):
 
     def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Self:
         # without __init__, which would check again what is known: kernels make several views an operation
-        new: Self = object.__new__(NkiTensor)  # type: ignore[assignment]  # nothing inherits from it
+        new: Self = _new(NkiTensor)  # nothing inherits from it
+        new._kind = None
         new.shape = shape
         new.strides = strides
         new.offset = offset
@@ -202,23 +213,38 @@ class NkiTensor(ViewMethods, NKIObject):
         if view is None:
             if self._unchecked:
                 self._check_reach()
-            row, shape, strides, offset = self._row, self.shape, self.strides, self.offset
-            dims = _inner_dims(strides, shape) if row else _dims(strides, shape)
-            if 0 in shape:
-                raise complain(f"{self.name}: a view of shape {shape} has no elements to work on")
-            if row:
-                if strides[0] != row and shape[0] != 1:
-                    raise complain(
-                        f"{self.name}: partition stride {strides[0]} of shape {shape} is not the "
-                        f"{row} elements of a partition; engines and DMA read contiguous partitions"
-                    )
-                partition, free = divmod(offset, row) if offset else (0, 0)
-                view = _view_of((self.allocation, self.code, partition, shape[0], free * self.itemsize, dims))
-            else:
-                view = _view_of((self.allocation, self.code, 0, 1, offset * self.itemsize, dims))
+            kind = self._kind or self._find_kind()
+            if kind is INDIRECT:
+                its = self.allocation
+                kind = kind_of(self.shape, self.strides, self.offset, self._row, self.dtype, self.code, its.space,
+                               its.address)  # fmt: skip
+            dims = kind.dims
+            if dims is None:
+                raise self._no_view()
+            free = (self.offset - kind.base) * self.itemsize
+            view = _view_of((self.allocation, self.code, kind.partition, kind.partitions, free, dims))
             if self._indirection is None:
                 self._view = view
         return view
+
+    def _find_kind(self) -> Kind:
+        """Return what is known of views like this one, `INDIRECT` where nothing is, and keep it."""
+        its = self.allocation
+        found = INDIRECT
+        if self._indirection is None:
+            found = kind_of(self.shape, self.strides, self.offset, self._row, self.dtype, self.code, its.space,
+                            its.address)  # fmt: skip
+        self._kind = found
+        return found
+
+    def _no_view(self) -> Exception:
+        """Return the error for a view that nothing could work on."""
+        if 0 in self.shape:
+            return complain(f"{self.name}: a view of shape {self.shape} has no elements to work on")
+        return complain(
+            f"{self.name}: partition stride {self.strides[0]} of shape {self.shape} is not the "
+            f"{self._row} elements of a partition; engines and DMA read contiguous partitions"
+        )
 
     def is_contiguous(self) -> bool:
         """Return whether the view is row major without holes; on chip the partition dimension does not count."""
@@ -265,9 +291,47 @@ class NkiTensor(ViewMethods, NKIObject):
 
     def __getitem__(self, key: Any) -> Self:
         """Return the view that integers, slices, Ellipsis and `nl.ds` select; on chip dimension 0 is always kept."""
-        # The innermost loop of tracing: the classes that kernels give mostly come first, and the rest looks closer.
+        # The innermost loop of tracing: what the same slices make of such a view is known from the second time on.
         if key.__class__ is not tuple:
             key = (key,)
+        bounds: Bounds | None = None
+        try:
+            for item in key:
+                if item.__class__ is not slice:
+                    bounds = _bounds(key)
+                    break
+            else:
+                bounds = (*map(_INDICES, key, _FAR),)
+        except TypeError:  # of an end that is no integer, which is told below
+            pass
+        kind = self._kind or self._find_kind()
+        found = None if bounds is None else kind.parts.get(bounds)
+        if found is not None:
+            its, front = found
+            offset = self.offset + front
+            if its.low <= offset < its.end:
+                part: Self = _new(NkiTensor)
+                part._kind = its
+                part.shape = its.shape
+                part.strides = its.strides
+                part.offset = offset
+                part.dtype = self.dtype
+                part.allocation = self.allocation
+                part.buffer = self.buffer
+                part.name = self.name
+                part.code = self.code
+                part.itemsize = self.itemsize
+                part._row = self._row
+                part._view = part._indirection = None
+                part._unchecked = self._unchecked
+                return part
+        new = self._part(key)
+        if bounds is not None and found is None and kind is not INDIRECT:
+            kind.remember(bounds, new._find_kind(), new.offset - self.offset)
+        return new
+
+    def _part(self, key: tuple[Any, ...]) -> Self:
+        """Return the view that an index selects, item by item."""
         shape, old_strides, offset = self.shape, self.strides, self.offset
         if len(key) != len(shape):
             key = self._expand(key)
@@ -313,7 +377,7 @@ class NkiTensor(ViewMethods, NKIObject):
                 strides.append(stride * step)
                 offset += start * stride
             elif item is Ellipsis:  # and as many others as dimensions
-                return self[self._expand(key)]
+                return self._part(self._expand(key))
             else:
                 index = self._integer(item, axis)
                 if not -extent <= index < extent:
@@ -392,27 +456,20 @@ class NkiTensor(ViewMethods, NKIObject):
         return bool(OPERATIONS["truth"](self))
 
 
-@lru_cache(maxsize=1 << 12)
-def _whole(shape: tuple[int, ...], on_chip: bool) -> tuple[tuple[int, ...], int, tuple[tuple[int, int], ...] | None]:
-    """Return strides, elements of a partition (0 in HBM), and the dimensions of the view of a whole allocation.
-
-    A tensor without elements has none that anything could work on.
-    """
-    strides = contiguous_strides(shape)
-    dims = None if 0 in shape else (_dims(strides[1:], shape[1:]) or ((1, 1),)) if on_chip else _dims(strides, shape)
-    return strides, prod(shape[1:]) if on_chip else 0, dims
-
-
-@lru_cache(maxsize=1 << 14)
-def _dims(strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return (step, count) of each dimension; equal patterns share one object, since traces hold millions."""
-    return tuple(zip(strides, shape, strict=True))
-
-
-@lru_cache(maxsize=1 << 14)
-def _inner_dims(strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return (step, count) of each dimension behind the partitions."""
-    return _dims(strides[1:], shape[1:]) or ((1, 1),)
+def _bounds(key: tuple[Any, ...]) -> Bounds | None:
+    """Return an index as kinds keep it, None for one that needs a closer look; TypeError for a slice that is none."""
+    found: list[Any] = []
+    for item in key:
+        kind = item.__class__
+        if kind is int:
+            found.append(item)
+        elif kind is slice:
+            found.append(item.indices(FAR))
+        elif kind is DynamicSlice and item.start.__class__ is int and item.size.__class__ is int:
+            found.append((item.start, item.size))
+        else:
+            return None
+    return tuple(found)
 
 
 def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:

@@ -27,6 +27,7 @@ from neurontools.builder.trace import (
     View,
 )
 from neurontools.nki.errors import NkiValidationError
+from neurontools.nki.kinds import NOTHING, Operations, operations_under
 from neurontools.nki.syntax import assigned_name
 
 if TYPE_CHECKING:
@@ -73,16 +74,21 @@ OVERRIDES = ("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION")
 """Variables that decide before a kernel does, the first that is set."""
 
 
-_ours: dict[str, bool] = {}  # by file; the walks along frames ask it themselves, a few times an operation
+_others: set[str] = set()  # files for which it does not
+OUR_FILES: set[str] = set()
+"""Files for which `is_ours` holds, as far as it was asked: walks along frames look here first, at each operation."""
 
 
 def is_ours(file: str) -> bool:
     """Return whether a source file is one of the front ends', or NumPy's: neither is where a kernel's line is."""
-    ours = _ours.get(file)
-    if ours is None:
-        import numpy as np  # deferred: start-up
+    if file in OUR_FILES:
+        return True
+    if file in _others:
+        return False
+    import numpy as np  # deferred: start-up
 
-        ours = _ours[file] = file.startswith((*_PACKAGE, os.path.join(np.__path__[0], "")))
+    ours = file.startswith((*_PACKAGE, os.path.join(np.__path__[0], "")))
+    (OUR_FILES if ours else _others).add(file)
     return ours
 
 
@@ -91,8 +97,7 @@ def kernel_frame(skipped: int = 1) -> FrameType | None:
     frame: FrameType | None = sys._getframe(skipped)
     while frame is not None:
         file = frame.f_code.co_filename
-        ours = _ours.get(file)
-        if not (is_ours(file) if ours is None else ours):
+        if file not in OUR_FILES and not is_ours(file):
             return frame
         frame = frame.f_back
     return None
@@ -139,20 +144,16 @@ def kernel_line() -> Source:
     return _line_from(sys._getframe(1), running)
 
 
-def _line_from(frame: FrameType | None, running: Tracer | None) -> Source:
-    """Return what `kernel_line` does, from the frame on that has called the caller."""
-    called: FrameType | None = None
+def _line_from(inner: FrameType, running: Tracer | None) -> Source:
+    """Return what `kernel_line` does, from a frame on that has called the caller."""
+    if running is not None and running.visits is not None:
+        return running.visits.place(inner)
+    frame: FrameType | None = inner
     while frame is not None:
-        file = frame.f_code.co_filename
-        ours = _ours.get(file)  # asked for at each operation, of two or three frames
-        if not (is_ours(file) if ours is None else ours):
-            break
-        called, frame = frame, frame.f_back
-    if frame is None:
-        return Place("?", 0)
-    if running is None or running.visits is None:
-        return Place(frame.f_code.co_filename, frame.f_lineno)
-    return running.visits.place(frame, called or sys._getframe(1))
+        if not is_ours(frame.f_code.co_filename):
+            return Place(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return Place("?", 0)
 
 
 def default_target(platform_target: str | None = None) -> Target:
@@ -200,8 +201,8 @@ class OpenLoop(NamedTuple):
 class Visiting(Protocol):
     """Who notes at which place, and in which turn of its loops, the kernel calls for an operation."""
 
-    def place(self, frame: FrameType, callee: FrameType) -> Source:
-        """Return the place of what a frame of the kernel calls just now."""
+    def place(self, inner: FrameType) -> Source:
+        """Return the place of what the kernel calls just now; `inner` is a frame in what it calls."""
 
 
 class Surroundings(Protocol):
@@ -241,6 +242,7 @@ class Tracer:
         "generation",
         "grid",
         "indirect",
+        "known",
         "lenient",
         "limits",
         "loop_edges",
@@ -281,6 +283,7 @@ class Tracer:
         self.ordered = 0  # how many nl.no_reorder() blocks are open
         self.precise = os.environ.get("NKI_PRECISE_FP", "1") != "0"
         self.lenient = default_lenient() if lenient is None else lenient
+        self.known: Operations = NOTHING if self.lenient else operations_under(self.limits)
         self.bottom: FrameType | None = None  # the frame of ours that calls the kernel
         self.visits: Visiting | None = None
         self.called_at: Source | None = None  # of what is carried out later than the kernel called for it
@@ -339,13 +342,15 @@ class Tracer:
             frame: FrameType | None = sys._getframe(2)
             while frame is not None:
                 file = frame.f_code.co_filename
-                ours = _ours.get(file)
-                if not (is_ours(file) if ours is None else ours):
+                if file in _others or (file not in OUR_FILES and not is_ours(file)):
                     break
                 frame = frame.f_back
             name = assigned_name(frame, self.bottom) or f"{space.value}_{index}"
-        allocation = Allocation(index, space, self.unique_name(name), dtype, shape, kind, address=address, data=data,
-                                born=len(self.ops))  # fmt: skip
+        if name in self.names:
+            name = self.unique_name(name)
+        else:
+            self.names[name] = 1
+        allocation = Allocation(index, space, name, dtype, shape, kind, address=address, data=data, born=len(self.ops))
         # PSUM has fewer bytes than SBUF in all generations, so that small tiles fit either
         if space is not _HBM and (
             allocation.partitions > PARTITIONS or allocation.partition_bytes > PSUM_BYTES or address is not None
@@ -393,14 +398,17 @@ class Tracer:
         """Append one instruction of a compute engine, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.compute(self, instruction, engine, operands, fields, name)
-        source = self.called_at or _line_from(sys._getframe(1), self)
+        visits, inner = self.visits, sys._getframe(1)
+        source = self.called_at or (_line_from(inner, self) if visits is None else visits.place(inner))
         op = ComputeOp(instruction, engine, operands, fields, source, name)
         self.ops.append(op)
         return op
 
     def dma(self, dst: View, src: View, engine: str | None, transpose: bool = False, name: str | None = None) -> DmaOp:
         """Append one copy; remember inputs that it writes."""
-        op = DmaOp(dst, src, engine, transpose, self.called_at or _line_from(sys._getframe(1), self), name)
+        visits, inner = self.visits, sys._getframe(1)
+        source = self.called_at or (_line_from(inner, self) if visits is None else visits.place(inner))
+        op = DmaOp(dst, src, engine, transpose, source, name)
         self.ops.append(op)
         if dst.allocation.kind == "input":
             self.written.add(dst.allocation.id)
@@ -418,7 +426,8 @@ class Tracer:
         """Append one matrix multiplication, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
-        source = self.called_at or _line_from(sys._getframe(1), self)
+        visits, inner = self.visits, sys._getframe(1)
+        source = self.called_at or (_line_from(inner, self) if visits is None else visits.place(inner))
         op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, source, name)
         self.ops.append(op)
         return op

@@ -6,6 +6,7 @@ file keeps of the variables is worked out when somebody asks for it (`neurontool
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress
@@ -17,19 +18,16 @@ from formats.neff.visits import Site, Value
 from neurontools.builder.trace import Place
 from neurontools.nki.flow import Flow, flow_of
 from neurontools.nki.kept_variables import HOLDERS, KeptVariables, TooMuchError, freeze
-from neurontools.nki.tracer import is_ours
+from neurontools.nki.tracer import OUR_FILES, is_ours
 
 __all__ = ["VisitRecorder"]
 
 _PENDING = 1 << 11  # visits that are noted without a row
 _is_holder = HOLDERS.__contains__
 _settling = RLock()  # who read the same file at the same time
-# From one visit of a function to the next: the number of its site, which variables may be others, and the line.
-_Step = tuple[int, tuple[str, ...] | None, tuple[str, int]]
-_Steps = dict[tuple[int, int], _Step]  # by the instructions of both
-# The call, the visit that called its function, site and turn, which variables may be others, and what all of them held,
-# None where none is another.
-_Visit = tuple[int, int, int, int, tuple[str, ...] | None, dict[str, Any] | None]
+# The call, the visit that called its function, site, instruction, which variables may be others, and what all of them
+# held, None where none is another.
+_Visit = tuple[int, int, Site, int, tuple[str, ...] | None, dict[str, Any] | None]
 # What `Place(...)` does but for the visit, without its function: one is made for each operation.
 _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
 
@@ -37,19 +35,18 @@ _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
 class _Call:
     """One call of a function of the kernel: its frame, and what it is calling."""
 
-    __slots__ = ("at", "callee", "flow", "frame", "held", "number", "parent", "place", "steps", "turns", "visit")
+    __slots__ = ("at", "callee", "flow", "frame", "held", "number", "parent", "place", "steps", "visit")
 
-    def __init__(self, number: int, frame: FrameType, flow: Flow, steps: _Steps, parent: int) -> None:
+    def __init__(self, number: int, frame: FrameType, flow: Flow, parent: int) -> None:
         self.number = number
         self.frame = frame
         self.flow = flow
-        self.steps = steps
+        self.steps = flow.steps
         self.parent = parent  # the visit of the caller
         self.callee: FrameType | None = None
         self.at = -1  # the instruction of the last visit
         self.visit = -1
         self.place: Place  # of the last visit
-        self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
         self.held: list[str] = []  # those of its variables that may change while they stay the same object
 
 
@@ -62,20 +59,27 @@ class VisitRecorder:
     another call is another frame; `close` lets go of them.
     """
 
-    __slots__ = ("_begun", "_bottom", "_calls", "_codes", "_count", "_kept", "_most", "_numbers", "_pending", "_rows",
-                 "sites")  # fmt: skip
+    __slots__ = ("_begun", "_bottom", "_calls", "_count", "_due", "_kept", "_most", "_numbered", "_numbers", "_pending",
+                 "_rows", "_sites")  # fmt: skip
 
     def __init__(self, bottom: FrameType) -> None:
         self._bottom: FrameType | None = bottom
         self._calls: list[_Call] = []  # the kernel's first
-        self._codes: dict[Flow, _Steps] = {}
         self._numbers: dict[Site, int] = {}
-        self.sites: list[Site] = []
+        self._numbered: dict[int, tuple[int, Site]] = {}  # by identity: the hash of a site goes through its loops
+        self._sites: list[Site] = []
         self._begun = self._count = 0  # calls, and visits
         self._pending: list[_Visit] = []  # those that have no rows yet
-        self._most = _PENDING
+        self._most = self._due = _PENDING  # so many at a time, and the visit from which on they get rows
         self._rows: list[tuple[int, int, int, int, Mapping[str, Value]]] = []
         self._kept: list[KeptVariables] = []  # of the call that the last row is of, and of those around it
+
+    @property
+    def sites(self) -> Sequence[Site]:
+        """Return the lines that call something, each once, in the order in which they did."""
+        with _settling:
+            self._settle()
+            return self._sites
 
     @property
     def rows(self) -> Sequence[tuple[int, int, int, int, Mapping[str, Value]]]:
@@ -89,20 +93,25 @@ class VisitRecorder:
         self._bottom = None
         self._calls.clear()
 
-    def place(self, frame: FrameType, callee: FrameType) -> Place:
-        """Return the place of what a frame of the kernel calls just now, with its visit."""
+    def place(self, inner: FrameType) -> Place:
+        """Return the place of what the kernel calls just now, with its visit; `inner` is a frame in what it calls."""
         calls = self._calls
+        call = calls[-1] if calls else None
+        last = None if call is None else call.frame
+        callee, frame = inner, inner.f_back
+        inside = inner.f_code.co_filename in OUR_FILES
+        while inside and frame is not last and frame is not None:  # what is called calls others of ours
+            inside = frame.f_code.co_filename in OUR_FILES
+            if inside:
+                callee, frame = frame, frame.f_back
         waiting: list[tuple[FrameType, FrameType]] | tuple[()] = ()
-        if calls and calls[-1].frame is frame:  # the usual case: the same function calls something else
-            call = calls[-1]
+        if inside and frame is not None and call is not None:  # the usual case: the same function calls something else
             if call.callee is callee:
                 return call.place
         else:
-            found = None if self._bottom is None else self._chain(frame, callee)
-            if found is None:
-                return Place(frame.f_code.co_filename, frame.f_lineno, -1)
-            if not found:
-                return calls[-1].place
+            found = self._found(inner)
+            if isinstance(found, Place):
+                return found
             waiting = found
             frame, callee = waiting.pop()
             call = calls[-1] if calls and calls[-1].frame is frame else self._call(frame)
@@ -111,12 +120,7 @@ class VisitRecorder:
             at = frame.f_lasti
             key = call.at, at
             call.at = at
-            turns = call.turns
-            turn = turns[at] = turns.get(at, 0) + 1
-            step = call.steps.get(key)
-            if step is None:
-                step = call.steps[key] = self._step(call.flow, key, frame)
-            site, names, line = step
+            site, names, line = call.steps.get(key) or call.flow.step(key, frame)
             variables: dict[str, Any] | None = None
             if names != () or call.held or frame.f_trace is not None:
                 variables = {**frame.f_locals}  # which takes a while: not where nothing is stored
@@ -126,8 +130,8 @@ class VisitRecorder:
                     names = self._held(call, variables, names)
             visit = call.visit = self._count
             self._count = visit + 1
-            self._pending.append((call.number, call.parent, site, turn, names, variables))
-            if len(self._pending) >= self._most:
+            self._pending.append((call.number, call.parent, site, at, names, variables))
+            if visit >= self._due:
                 self._settle()
             place = call.place = _place_of(line)
             place.visit = visit
@@ -136,19 +140,40 @@ class VisitRecorder:
             frame, callee = waiting.pop()
             call = self._call(frame)
 
+    def _found(self, inner: FrameType) -> Place | list[tuple[FrameType, FrameType]]:
+        """Return the frames of the kernel that have gone on, with what they call, innermost first.
+
+        Where there are none, a place: that of the last visit, or one without a visit outside of the kernel.
+        """
+        frame: FrameType | None = inner
+        called: FrameType | None = None
+        while frame is not None:  # two or three frames
+            file = frame.f_code.co_filename
+            if file not in OUR_FILES and not is_ours(file):
+                break
+            called, frame = frame, frame.f_back
+        if frame is None:
+            return Place("?", 0)
+        found = None if self._bottom is None else self._chain(frame, called or sys._getframe(2))
+        if found is None:
+            return Place(frame.f_code.co_filename, frame.f_lineno, -1)
+        return found or self._calls[-1].place
+
     def _held(self, call: _Call, variables: dict[str, Any], names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Note what the lists among variables hold now; return the variables that may be others than before."""
         before = call.held
         if names is None:
             among = [*compress(variables, map(_is_holder, map(type, variables.values())))]
         else:  # the others are those of the last visit
-            among = [name for name in dict.fromkeys((*before, *names)) if type(variables.get(name)) in HOLDERS]
+            those = dict.fromkeys((*before, *names))
+            among = [*compress(those, map(_is_holder, map(type, map(variables.get, those))))]
         if self._most > 1:
             try:
                 call.held = freeze(variables, among)
             except TooMuchError:
                 self._most = 1
         if self._most == 1:  # every visit is worked out at once, from the lists themselves
+            self._due = 0
             variables.update(call.frame.f_locals)
             call.held = among
         return None if before or call.held else names
@@ -156,13 +181,16 @@ class VisitRecorder:
     def _settle(self) -> None:
         """Work out the rows of the visits that have none yet."""
         pending, self._pending = self._pending, []
-        rows, stack = self._rows, self._kept
-        for number, parent, site, turn, names, variables in pending:
+        self._due = self._count + self._most if self._most > 1 else 0
+        rows, stack, numbered = self._rows, self._kept, self._numbered
+        for number, parent, place, at, names, variables in pending:
             while stack and stack[-1].number > number:  # of calls that have returned
                 stack.pop()
             if not stack or stack[-1].number != number:
                 stack.append(KeptVariables(number))
             kept = stack[-1]
+            turn = kept.turns[at] = kept.turns.get(at, 0) + 1
+            site = (numbered.get(id(place)) or self._number(place))[0]
             own = kept.own if variables is None else kept.changed(names, variables) if kept.base >= 0 else None
             if own is not None:
                 rows.append((parent, site, kept.base, turn, own))
@@ -170,6 +198,14 @@ class VisitRecorder:
                 rows.append((parent, site, -1, turn, kept.start(len(rows), variables)))
         if self._bottom is None:  # it was the last of the kernel: what it held is let go of
             stack.clear()
+
+    def _number(self, site: Site) -> tuple[int, Site]:
+        """Return the number of a site that no row has yet, with the site, which is kept as long as its identity."""
+        number = self._numbers.setdefault(site, len(self._sites))
+        if number == len(self._sites):
+            self._sites.append(site)
+        found = self._numbered[id(site)] = number, site
+        return found
 
     def _chain(self, frame: FrameType, callee: FrameType) -> list[tuple[FrameType, FrameType]] | None:
         """Return the frames that have gone on, with what they call, innermost first; None outside of the kernel.
@@ -181,7 +217,8 @@ class VisitRecorder:
         chain: list[tuple[FrameType, FrameType]] = []
         one: FrameType | None = frame
         while one is not None and one is not bottom:
-            if not is_ours(one.f_code.co_filename):
+            file = one.f_code.co_filename
+            if file not in OUR_FILES and not is_ours(file):
                 for depth in range(len(calls) - 1, -1, -1):
                     if calls[depth].frame is one:
                         break
@@ -202,20 +239,7 @@ class VisitRecorder:
     def _call(self, frame: FrameType) -> _Call:
         """Return the call of a frame that is not known yet, as the innermost."""
         calls = self._calls
-        flow = flow_of(frame.f_code)
-        steps = self._codes.get(flow)
-        if steps is None:
-            steps = self._codes[flow] = {}
-        call = _Call(self._begun, frame, flow, steps, calls[-1].visit if calls else -1)
+        call = _Call(self._begun, frame, flow_of(frame.f_code), calls[-1].visit if calls else -1)
         self._begun += 1
         calls.append(call)
         return call
-
-    def _step(self, flow: Flow, key: tuple[int, int], frame: FrameType) -> _Step:
-        """Return what is known of the way from one instruction of a function, -1 for its start, to another."""
-        site, names, line = flow.step(key, frame)
-        number = self._numbers.get(site)
-        if number is None:
-            number = self._numbers[site] = len(self.sites)
-            self.sites.append(site)
-        return number, names, line

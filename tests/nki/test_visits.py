@@ -143,8 +143,11 @@ def test_rows_have_what_all_variables_looked_at_anew_would_give(seed: int, monke
     compared = 0
     place = VisitRecorder.place
 
-    def compare(self: VisitRecorder, frame: Any, callee: Any) -> Any:
-        found = place(self, frame, callee)
+    def compare(self: VisitRecorder, inner: Any) -> Any:
+        found = place(self, inner)
+        frame = inner
+        while frame.f_code.co_filename != f"<made {seed}>":
+            frame = frame.f_back
         call = self._calls[-1]
         _, _, base, _, own = self.rows[found.visit]
         kept = self._kept[-1]

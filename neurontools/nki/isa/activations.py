@@ -6,7 +6,7 @@ from typing import Any
 
 from formats import isa as words
 from neurontools.builder.trace import Space, View
-from neurontools.nki.isa.checks import column, same_free, same_partitions, scalar_or_column, tile
+from neurontools.nki.isa.checks import column, free_one, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject
@@ -94,6 +94,26 @@ def _activation(
     name: str | None,
 ) -> NkiInstruction:
     t = tracer()
+    key: tuple[Any, ...] | None = None
+    if reduce_res is None and reduce_op is None and reduce_cmd is _IDLE:
+        try:
+            kind = bias._kind or bias._find_kind() if bias is not None else None
+            wide = scale._kind or scale._find_kind() if scale.__class__ is NkiTensor else scale.__class__
+            key = instruction, dst._kind or dst._find_kind(), op, data._kind or data._find_kind(), kind, wide
+            known = t.known.get(key)
+        except (AttributeError, TypeError):  # something else than a tensor or an operator
+            key = known = None
+        if known is not None:
+            word, function = known
+            views = {"src": data._view or data.base_view, "dst": dst._view or dst.base_view}
+            given: dict[str, object] = {"function": function}
+            if scale.__class__ is NkiTensor:
+                views["scale_pointer"] = free_one(scale._view or scale.base_view)
+            else:
+                given["scale"] = float(scale)
+            if bias is not None:
+                views["bias_pointer"] = free_one(bias._view or bias.base_view)
+            return NkiInstruction(t.compute(word, "Activation", views, given, name))
     src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
     if out.partitions != src.partitions:
         same_partitions(t, instruction, "dst and data", out, src)
@@ -122,9 +142,11 @@ def _activation(
         fields["reduce_command"] = words.ReduceCommand(command.value)
         fields["reduce_op"] = words.AluOp.ADD
         simple = False
-    handle = NkiInstruction(
-        t.compute(words.Activate if simple else words.ActivationExtended, "Activation", operands, fields, name)
-    )
+    word = words.Activate if simple else words.ActivationExtended
+    # Whether a copy is one goes by the scale.
+    if key is not None and function != "copy" and scale.__class__ in (NkiTensor, int, float):
+        t.known.note(key, (word, function))
+    handle = NkiInstruction(t.compute(word, "Activation", operands, fields, name))
     if reduce_res is not None:
         result = column(t, instruction, "reduce_res", reduce_res, src.partitions)
         t.compute(words.ActivationReadAccumulator, "Activation", {"dst": result}, {}, name)

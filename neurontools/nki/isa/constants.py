@@ -23,6 +23,8 @@ __all__ = [
 class engine(Enum):
     """Engine of a NeuronCore, as kernels name it."""
 
+    __hash__ = object.__hash__  # Python's own is a function that hashes the name, and an operation asks for it
+
     unknown = 0
     tensor = 1
     scalar = 2
@@ -45,6 +47,8 @@ class reduce_cmd(Enum):
 class dge_mode(Enum):
     """Who makes the descriptors of a DMA."""
 
+    __hash__ = object.__hash__
+
     unknown = 0
     swdge = 1
     hwdge = 2
@@ -54,12 +58,16 @@ class dge_mode(Enum):
 class oob_mode(Enum):
     """What a dynamic address out of bounds does."""
 
+    __hash__ = object.__hash__
+
     error = 0
     skip = 1
 
 
 class matmul_perf_mode(Enum):
     """Performance mode of the Tensor engine."""
+
+    __hash__ = object.__hash__
 
     none = "none"
     double_row = "double_row"

@@ -42,6 +42,14 @@ def dma_copy(
     """Copy between HBM and SBUF in any direction, casting through fp32; equal element counts, shapes may differ."""
     t = tracer()
     instruction = "dma_copy"
+    key: tuple[Any, ...] | None
+    try:
+        key = instruction, dst._kind or dst._find_kind(), src._kind or src._find_kind(), oob_mode, dge_mode, engine
+        known = t.known.get(key) if priority is None and dst_rmw_op is None else None
+    except (AttributeError, TypeError):  # something else than a tensor or a mode
+        key = known = None
+    if known is not None:
+        return NkiInstruction(t.dma(dst._view or dst.base_view, src._view or src.base_view, known[0], False, name))
     if dst_rmw_op is not None:
         raise unsupported(instruction, "dst_rmw_op")
     if src.__class__ is not NkiTensor or src.allocation.space is _PSUM:
@@ -65,6 +73,8 @@ def dma_copy(
     # a view that is there already steps over no partitions
     into, given = dst._view, src._view
     if not ((into is None and dst.steps_partitions) or (given is None and src.steps_partitions)):
+        if key is not None and priority is None:
+            t.known.note(key, (owner,))
         return NkiInstruction(t.dma(into or dst.base_view, given or src.base_view, owner, False, name))
     handle = None
     for one_dst, one_src in _contiguous_partitions(t, dst, src):

@@ -66,6 +66,23 @@ def nc_matmul(
     The onezero hints change cost only and are not recorded; row tiling changes placement only and is checked.
     """
     t = tracer()
+    key: tuple[Any, ...] | None
+    try:
+        key = ("nc_matmul", dst._kind or dst._find_kind(), stationary._kind or stationary._find_kind(),
+               moving._kind or moving._find_kind(), is_transpose, accumulate)  # fmt: skip
+        if not (perf_mode is _NO_MODE and tile_position == tile_size == () and is_transpose.__class__ is bool
+                and (accumulate is None or accumulate.__class__ is bool)):  # fmt: skip
+            key = None
+        known = None if key is None else t.known.get(key)
+    except (AttributeError, TypeError):  # something else than a tensor
+        key = known = None
+    if known is not None and key is not None:
+        left, right = stationary._view or stationary.base_view, moving._view or moving.base_view
+        out = dst._view or dst.base_view
+        if not known[1] and (dst.allocation.address is not None
+                             or out.offset % PSUM_BANK_BYTES + key[1].span > PSUM_BANK_BYTES):  # fmt: skip
+            psum_span(t, "nc_matmul", out)
+        return NkiInstruction(t.matmul(out, left, right, accumulate, known[0], name))
     left = _source(t, "stationary", stationary)
     right = _source(t, "moving", moving)
     out = tile(t, "nc_matmul", "dst", dst)
@@ -116,7 +133,10 @@ def nc_matmul(
         t.matmul(out, stationary[:, 0].view_of_storage, moving[:, 0].view_of_storage, keep, False, name)
         left, right = stationary[:, 1].view_of_storage, moving[:, 1].view_of_storage
         return NkiInstruction(t.matmul(out, left, right, keep if keep is None else True, False, name))
-    return NkiInstruction(t.matmul(out, left, right, keep, is_transpose and out.dtype is left.dtype, name))
+    is_turned = is_transpose and out.dtype is left.dtype
+    if key is not None:
+        t.known.note(key, (is_turned, t.limits.psum_crosses_banks))
+    return NkiInstruction(t.matmul(out, left, right, keep, is_turned, name))
 
 
 def _bank_pieces(t: Tracer, dst: NkiTensor, moving: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:

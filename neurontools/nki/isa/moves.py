@@ -29,6 +29,16 @@ def tensor_copy(
 ) -> NkiInstruction:
     """Copy a tile, casting through fp32 when the types differ; Vector engine unless another is asked for."""
     t = tracer()
+    key: tuple[Any, ...] | None
+    try:
+        key = "tensor_copy", dst._kind or dst._find_kind(), src._kind or src._find_kind(), engine
+        known = t.known.get(key) if dtype is None else None
+    except (AttributeError, TypeError):  # something else than a tensor or an engine
+        key = known = None
+    if known is not None:
+        word, chosen = known
+        views = {"src": src._view or src.base_view, "dst": dst._view or dst.base_view}
+        return NkiInstruction(t.compute(word, chosen, views, {}, name))
     src_view = tile(t, "tensor_copy", "src", src)
     dst_view = tile(t, "tensor_copy", "dst", dst)
     if dtype is not None and dtype_of(dtype) != dst.dtype:
@@ -43,6 +53,8 @@ def tensor_copy(
         if chosen == "Pool":
             no_psum(t, "tensor_copy", dst_view, src_view)
     word = words.Copy if src_view.dtype is dst_view.dtype else words.Cast
+    if key is not None:
+        t.known.note(key, (word, chosen))
     return NkiInstruction(t.compute(word, chosen, {"src": src_view, "dst": dst_view}, {}, name))
 
 
@@ -58,6 +70,16 @@ def no_psum(t: Tracer, instruction: str, *views: View) -> None:
 def memset(dst: NkiTensor, value: Any, engine: Any = engines.unknown, name: str | None = None) -> NkiInstruction:
     """Fill a tile with a number, given in the tile's own type; Vector engine unless GpSimd is asked for."""
     t = tracer()
+    key: tuple[Any, ...] | None = None
+    if value.__class__ is float or value.__class__ is int:
+        try:
+            key = "memset", dst._kind or dst._find_kind(), engine
+            known = t.known.get(key)
+        except (AttributeError, TypeError):  # something else than a tensor or an engine
+            key = known = None
+        if known is not None:
+            views = {"dst": dst._view or dst.base_view}
+            return NkiInstruction(t.compute(words.Memset, known[0], views, {"value": float(value)}, name))
     view = tile(t, "memset", "dst", dst)
     if not number(value):
         raise reject(t, "memset", "value", told(value), "must be a number known while tracing")
@@ -69,6 +91,8 @@ def memset(dst: NkiTensor, value: Any, engine: Any = engines.unknown, name: str 
     if chosen == "Pool":
         no_psum(t, "memset", view)
     fill = of_type(t, "memset", "value", value, dst.dtype)
+    if key is not None and dst.dtype.is_float:
+        t.known.note(key, (chosen,))
     return NkiInstruction(t.compute(words.Memset, chosen, {"dst": view}, {"value": fill}, name))
 
 

@@ -80,6 +80,21 @@ def tensor_reduce(
     """
     t = tracer()
     instruction = "tensor_reduce"
+    key: tuple[Any, ...] | None = None
+    if axis.__class__ is int and negate.__class__ is bool and keepdims.__class__ is bool:
+        try:
+            key = instruction, dst._kind or dst._find_kind(), op, data._kind or data._find_kind(), axis, negate
+            known = t.known.get(key)
+        except (AttributeError, TypeError):  # something else than a tensor or an operator
+            key = known = None
+        if known is not None:
+            folds, merged, its = known
+            src = data._view or data.base_view
+            if merged is not None:
+                src = src._replace(dims=merged)
+            views = {"src": src, "dst": dst._view or dst.base_view}
+            return NkiInstruction(t.compute(TensorReduce, "DVE", views,
+                                            {"op": its, "dims": folds, "negate": int(negate)}, name))  # fmt: skip
     src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
     same_partitions(t, instruction, "dst and data", out, src)
     operator = alu(t, instruction, "op", op)
@@ -104,4 +119,6 @@ def tensor_reduce(
     negative = flag(t, instruction, "negate", negate)
     flag(t, instruction, "keepdims", keepdims)  # dst has a shape already
     fields: dict[str, object] = {"op": operator.alu, "dims": ReduceDims(dims), "negate": negative}
+    if key is not None:
+        t.known.note(key, (fields["dims"], None if merged == data.base_view.dims else merged, operator.alu))
     return NkiInstruction(t.compute(TensorReduce, "DVE", {"src": src, "dst": out}, fields, name))

@@ -12,6 +12,7 @@ from neurontools.nki.isa.checks import (
     alu,
     bitvec_dtypes,
     flag,
+    free_one,
     not_both_psum,
     pick_engine,
     same_free,
@@ -44,6 +45,18 @@ def tensor_tensor(
     Vector engine by default; GpSimd for nl.power, and for all-int32/uint32 operands in SBUF (exact there).
     """
     t = tracer()
+    key: tuple[Any, ...] | None
+    try:
+        key = ("tensor_tensor", dst._kind or dst._find_kind(), data1._kind or data1._find_kind(),
+               data2._kind or data2._find_kind(), op, engine)  # fmt: skip
+        known = t.known.get(key)
+    except (AttributeError, TypeError):  # something else than a tensor or an operator
+        key = known = None
+    if known is not None:
+        chosen, code = known
+        views = {"src0": data1._view or data1.base_view, "src1": data2._view or data2.base_view,
+                 "dst": dst._view or dst.base_view}  # fmt: skip
+        return NkiInstruction(t.compute(words.TensorTensor, chosen, views, {"op": code}, name))
     first = tile(t, "tensor_tensor", "data1", data1)
     second = tile(t, "tensor_tensor", "data2", data2)
     out = tile(t, "tensor_tensor", "dst", dst)
@@ -73,6 +86,8 @@ def tensor_tensor(
             raise reject(t, "tensor_tensor", "engine", engine, "nl.power runs on GpSimd only")
         if chosen == "Pool":
             no_psum(t, "tensor_tensor", out, first, second)
+    if key is not None:
+        t.known.note(key, (chosen, operator.alu))
     entry = t.compute(
         words.TensorTensor, chosen, {"src0": first, "src1": second, "dst": out}, {"op": operator.alu}, name
     )
@@ -98,6 +113,27 @@ def tensor_scalar(
     """Compute dst = (data op0 operand0) op1 operand1, with numbers or (partitions, 1) tiles; op1 is optional."""
     t = tracer()
     instruction = "tensor_scalar"
+    key: tuple[Any, ...] | None = None
+    if reverse0.__class__ is bool and reverse1.__class__ is bool:
+        try:
+            kind0 = operand0._kind or operand0._find_kind() if operand0.__class__ is NkiTensor else operand0.__class__
+            kind1 = operand1._kind or operand1._find_kind() if operand1.__class__ is NkiTensor else operand1.__class__
+            key = (instruction, dst._kind or dst._find_kind(), data._kind or data._find_kind(), op0, kind0, op1, kind1,
+                   reverse0, reverse1, engine)  # fmt: skip
+            known = t.known.get(key)
+        except (AttributeError, TypeError):  # something else than a tensor or an operator
+            key = known = None
+        if known is not None:
+            chosen, pairs = known
+            views = {"src": data._view or data.base_view, "dst": dst._view or dst.base_view}
+            given = dict(pairs)
+            for index, operand in enumerate((operand0, operand1)):
+                if operand.__class__ is NkiTensor:
+                    view = free_one(operand._view or operand.base_view)
+                    views[f"immediate{index}_pointer"] = view._replace(dtype=_FLOAT32)
+                elif operand is not None:
+                    given[f"immediate{index}"] = float(operand)
+            return NkiInstruction(t.compute(words.TensorScalar, chosen, views, given, name))
     src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
     if out.partitions != src.partitions:
         same_partitions(t, instruction, "dst and data", out, src)
@@ -123,11 +159,21 @@ def tensor_scalar(
         "reverse0": flag(t, instruction, "reverse0", reverse0),
         "reverse1": flag(t, instruction, "reverse1", reverse1),
     }
+    common = (*fields.items(),)
     _immediate(t, instruction, 0, first, operand0, src.partitions, operands, fields)
     if second is not None:
         _immediate(t, instruction, 1, second, operand1, src.partitions, operands, fields)
     chosen = _tensor_scalar_engine(t, first, second, bits, engine, (src, out))
+    if key is not None and _is_taken(first, operand0) and (second is None or _is_taken(second, operand1)):
+        t.known.note(key, (chosen, common))
     return NkiInstruction(t.compute(words.TensorScalar, chosen, operands, fields, name))
+
+
+def _is_taken(operator: Operator, operand: Any) -> bool:
+    """Return whether any other number or column would be taken as this one is: not where the value counts."""
+    if isinstance(operator, UnaryOperator) or operator.name == "bypass" or operator.kind == "bitvec":
+        return False
+    return operand.__class__ in (NkiTensor, int, float)
 
 
 def _tensor_scalar_engine(

@@ -34,15 +34,12 @@ __all__ = [
 
 _FILL_BYTES = 16 << 10
 _HBM = Space.HBM
+_INTEGER = frozenset((int,))
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    if shape.__class__ is tuple and shape:  # the usual case
-        for one in shape:
-            if one.__class__ is not int or one < 1:
-                break
-        else:
-            return shape
+    if shape.__class__ is tuple and shape and _INTEGER.issuperset(map(type, shape)) and min(shape) > 0:
+        return shape  # the usual case
     try:
         result = (
             tuple(operator.index(one) for one in shape) if isinstance(shape, Iterable) else (operator.index(shape),)
