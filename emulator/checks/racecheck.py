@@ -60,6 +60,7 @@ class Racecheck:
         self._sites: dict[int, tuple[Unit, Once]] = {}  # of units that were told of
         self._floors: Floors | None = None  # of units of a run that is over
         self._host: Clock | None = None  # what is known behind that run
+        self._known: Clock = ()  # to the word or transfer at hand, as it runs
         self._rows: dict[int, RowShadow] = {}  # by the identity of the memory's records
         # Of a run that is over: its stores, which are carried out again, and what scatters did when they were over.
         self.stores: Stores | None = None
@@ -81,6 +82,7 @@ class Racecheck:
 
     def on_unit(self, unit: Unit, touches: Touches) -> None:
         """Check what one word or transfer touches."""
+        self._known = unit.clock
         if unit.actor >= self.clocks.engines:
             if self.stores is not None:
                 self.alike.begin(self.stores.redo(unit.word))
@@ -189,8 +191,11 @@ class Racecheck:
         return Shadow(shift, self._race, self._floor, self.clocks.engines, self._in_ring, self._cells)
 
     def _floor(self) -> Clock:
-        """Return what everybody knows whose accesses are still to come."""
-        return self.clocks.floor() if self._floors is None else self._floors.now
+        """Return what everybody knows whose accesses are still to come, those of the unit at hand among them.
+
+        That one is over to the clocks: its actor may be at its end, or wait for more before what comes next.
+        """
+        return tuple(map(min, self.clocks.floor(), self._known)) if self._floors is None else self._floors.now
 
     @staticmethod
     def _in_ring(old: Record, new: Record) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from emulator.checks.history import Clock, Unit
 from emulator.checks.shadow import Record, Shadow
 from formats.regions import Pattern, Region
+from tests.checks.support import assembled, checked
 from tests.formats.test_regions import bytes_of, patterns, size_of
 
 accesses = st.lists(
@@ -55,3 +56,30 @@ def test_a_race_is_found_where_there_is_one(steps: list[tuple[int, int, int, int
         shadow.access(unit, region, write)
         seen.append((unit, p0, p0 + rows, touched, write))
     assert bool(found) == expected
+
+
+def test_the_last_word_of_an_engine_races_with_what_others_know() -> None:
+    """It is over to the clocks when it is told of, whatever it knew as it ran.
+
+    It reads a region that shares bytes with so many others that what everybody knows is left out then.
+    """
+    pieces = "\n".join(
+        f"COPY src=fp32@{0x4000 + 4 * number:#x}[1,1,1,1][1,1,1,1] dst=fp32@0x6000[1,1,1,1][1,1,1,1] channels=128"
+        for number in range(40)
+    )
+    text = f"""
+.target trn2
+.name last
+.engine pool
+COPY S[40]++@complete src=fp32@0x5000[1,1,1,1][4,1,1,1] dst=fp32@0x4100[1,1,1,1][4,1,1,1] channels=128
+.engine dve
+{pieces}
+COPY src=fp32@0x4000[1,1,1,1][68,1,1,1] dst=fp32@0x6000[1,1,1,1][68,1,1,1] channels=128
+.engine act
+NOP S[40]>=1 cycle=0
+"""
+    findings, device = checked(assembled(text), tools=("racecheck",))
+    assert device.outcome == "finished"
+    assert [finding.message for finding in findings] == [
+        "nc0 DVE pc 40 reads what nc0 Pool pc 0 may still be writing: SBUF"
+    ]
