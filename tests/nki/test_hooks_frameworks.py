@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import neurontools
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
@@ -157,7 +158,16 @@ def test_jax_arrays_stay_and_the_result_holds_what_was_written(jax: Any) -> None
     assert (other == 1).all()
 
 
-def test_jax_transformations_are_refused(jax: Any) -> None:
-    for transform in (jax.jit, jax.vmap, lambda f: jax.grad(lambda x: f(x).sum())):
+def test_a_kernel_is_an_operation_of_jax_under_jit_and_vmap_and_has_no_gradient(jax: Any) -> None:
+    x = jax.numpy.asarray(A)
+    np.testing.assert_array_equal(np.asarray(jax.jit(doubled)(x)), A * 2)
+    both = jax.vmap(doubled)(jax.numpy.stack([x, x + 1]))
+    np.testing.assert_array_equal(np.asarray(both), np.stack([A * 2, (A + 1) * 2]))
+    with pytest.raises(NotImplementedError, match="nki_call"):
+        jax.grad(lambda x: doubled(x).sum())(x)
+
+
+def test_what_builds_a_file_needs_values_under_transformations_of_jax(jax: Any) -> None:
+    for transform in (jax.jit, jax.vmap, jax.grad):
         with pytest.raises(NkiValidationError, match="argument x: a JAX array under jit, grad or vmap has no values"):
-            transform(doubled)(jax.numpy.asarray(A))
+            transform(lambda x: neurontools.build(doubled, x))(jax.numpy.ones(4)[0] if transform is jax.grad else A)
