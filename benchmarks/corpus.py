@@ -77,7 +77,7 @@ ADDITIONS = (
 )  # fmt: skip
 COLUMNS = (*PHASES, "NumPy", "beyond", "again", "beyond again", "Python calls", "peak MB")
 LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
-GROWTH = ("small_tiles", 100, 1000)
+GROWTH = (("small_tiles", 100, 1000), ("windowed_sums", 1, 10))  # kernels in two lengths
 REPEATS, MOST_REPEATS = 3, 100
 
 
@@ -126,13 +126,17 @@ def kernel(function, *arrays):
 
 def kernels(quick):
     """Yield name and opener of kernels of our own."""
-    from corpus_kernels import loading_matmul, small_tiles
+    from corpus_kernels import loading_matmul, small_tiles, windowed_sums
     from tiled_matmul import tiled_matmul
 
     random = np.random.default_rng(0)
-    name, *lengths = GROWTH
-    for length in lengths[:1] if quick else lengths:
-        yield f"{name} x{length}", kernel(small_tiles, random.standard_normal((128 * length, 64), np.float32))
+    weights = random.standard_normal((128, 3), np.float32)
+    for (name, *lengths), function, columns, more in zip(
+        GROWTH, (small_tiles, windowed_sums), (64, 2050), ((), (weights,)), strict=True
+    ):
+        for length in lengths[:1] if quick else lengths:
+            x = random.standard_normal((128 * length, columns), np.float32)
+            yield f"{name} x{length}", kernel(function, x, *more)
     size = 512 if quick else 1024
     pair = [random.standard_normal((size, size), np.float32) for _ in range(2)]
     yield f"loading_matmul {size}", kernel(loading_matmul, *pair)
@@ -460,14 +464,15 @@ def page(rows, call, before):
             if one in now
         ]
         lines.append(f"| **{what}** | | " + " | ".join(cells) + " |")
-    name, short, long = GROWTH
-    ends = [rows[f"{name} x{length}"]["figures"]["timing"] for length in (short, long) if f"{name} x{length}" in rows]
-    if len(ends) == 2:
-        lines += [
-            "",
-            f"Growth: a word of {name} with timing costs {ends[1] / ends[0]:.2f} times as much in a program "
-            f"{long // short} times as long.",
-        ]
+    for name, short, long in GROWTH:
+        ends = [rows[f"{name} x{length}"]["figures"] for length in (short, long) if f"{name} x{length}" in rows]
+        if len(ends) == 2:
+            running, building = (ends[1][column] / ends[0][column] for column in ("timing", "build again"))
+            lines += [
+                "",
+                f"Growth: in a program {long // short} times as long a word of {name} costs {running:.2f} times as "
+                f"much to run with timing, and {building:.2f} times to trace and build.",
+            ]
     return [*lines, "", "What is added:", "", *additions(rows)]
 
 

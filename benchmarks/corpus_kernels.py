@@ -1,4 +1,7 @@
-"""Kernels that `benchmarks/corpus.py` measures besides the examples: many small words, and loads inside all loops."""
+"""Kernels that `benchmarks/corpus.py` measures besides the examples.
+
+Many small words, loads inside all loops, and a result that is stored column by column, of tiles that are new each time.
+"""
 
 import nki
 import nki.isa as nisa
@@ -16,6 +19,27 @@ def small_tiles(x):
         nisa.activation(dst=power, op=nl.exp, data=twice)
         nisa.tensor_tensor(dst=total, data1=power, data2=tile, op=nl.add)
         nisa.dma_copy(dst=out[start : start + 128, :], src=total)
+    return out
+
+
+@nki.jit
+def windowed_sums(x, weights):
+    """Return for x [rows, columns + 2] the sums of three neighbours, weighed by `weights` [128, 3], as [rows, columns].
+
+    128 rows at a time, and of these one column after the other: tiles of all sizes come to lie where others were.
+    """
+    rows, columns = x.shape[0], x.shape[1] - 2
+    out = nl.ndarray((rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+    weighing = nl.ndarray((128, 3), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=weighing, src=weights)
+    for start in range(0, rows, 128):
+        block = nl.ndarray((128, columns + 2), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=block, src=x[start : start + 128, :])
+        for column in range(columns):
+            product, total = (nl.ndarray((128, width), dtype=x.dtype, buffer=nl.sbuf) for width in (3, 1))
+            nisa.tensor_tensor(dst=product, data1=block[:, column : column + 3], data2=weighing, op=nl.multiply)
+            nisa.tensor_reduce(dst=total, op=nl.add, data=product, axis=1, keepdims=True)
+            nisa.dma_copy(dst=out[start : start + 128, column : column + 1], src=total)
     return out
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from formats.regions import Shape
 from neurontools.builder.areas import Way, lie_apart
 from neurontools.builder.cells import Grid, grid_of, repeated_in
+from neurontools.builder.span_index import SpanIndex
 from neurontools.builder.vector_clocks import VectorClocks
 
 __all__ = ["NOWHERE", "Memory", "Needs", "Record", "Region"]
@@ -105,11 +106,13 @@ class Region:
     one back, up to the first that shares a byte or is known to be complete.
     """
 
-    __slots__ = ("high", "low", "tracks")
+    __slots__ = ("_spans", "high", "low", "tracks")
 
     def __init__(self, low: int = -1, high: int = 1 << 62) -> None:
         self.low, self.high = low, high
         self.tracks: list[Track] = []
+        # Of tracks with many records, which others take over piece by piece: what these were, and an index of them.
+        self._spans: dict[tuple[int, bool], tuple[list[Record], int, int, SpanIndex | None]] | None = None
 
     def access(self, record: Record, write: bool, actor: int, needs: Needs, known: Sequence[int], itself: int) -> None:
         """Add to `needs` what an access must wait for, and keep it for those to come.
@@ -224,27 +227,53 @@ class Region:
             actor, write, newest, records, grids = track
             floor = floors[actor]
             if newest > floor:
-                kept = [
-                    one
-                    for one in (records if grids is None else _all(track))
-                    if one[_UNIT] > floor and one[_LOW] < high and one[_HIGH] > low
-                ]
+                if grids is not None:
+                    records = _all(track)
+                elif len(records) > _FLAT:
+                    records = self._near(track, low, high)
+                kept = [one for one in records if one[_UNIT] > floor and one[_LOW] < high and one[_HIGH] > low]
                 if kept:
                     found.append([actor, write, kept[-1][_UNIT], kept, None])
         return found
 
+    def _near(self, track: Track, low: int, high: int) -> list[Record]:
+        """Return those of many records that touch some bytes, or all of them the first time that somebody asks."""
+        actor: int
+        records: list[Record]
+        actor, write, newest, records, _ = track
+        spans = self._spans
+        if spans is None:
+            spans = self._spans = {}
+        count, before = len(records), spans.get((actor, write))
+        # A list is appended to, and its last record replaced, by later units alone, or by more records of the last one.
+        if before is None or before[0] is not records or before[1:3] != (newest, count):
+            spans[actor, write] = records, newest, count, None
+            return records
+        index = before[3]
+        if index is None:
+            index = SpanIndex([one[_LOW] for one in records], [one[_HIGH] for one in records])
+            spans[actor, write] = records, newest, count, index
+        return [records[place] for place in index.touching(low, high)]
+
     def adopt(self, inherited: list[Track]) -> None:
         """Take over accesses to the same bytes, from regions that had them before."""
-        for track in inherited:
-            for mine in self.tracks:
-                if mine[_ACTOR] == track[_ACTOR] and mine[_WRITE] is track[_WRITE]:
-                    # two regions may have inherited the same one
-                    both = {id(one): one for one in (*_all(mine), *track[_RECORDS])}
-                    records = sorted(both.values(), key=_unit)
-                    mine[_NEWEST:] = records[-1][_UNIT], records, None
-                    break
-            else:
-                self.tracks.append(track)
+        self.tracks = _merged([*self.tracks, *inherited])
+
+
+def _merged(tracks: list[Track]) -> list[Track]:
+    """Return one track of all that are of one actor, and as many more as there are actors that wrote or read."""
+    together: dict[tuple[int, bool], list[Track]] = {}
+    for track in tracks:
+        together.setdefault((track[_ACTOR], track[_WRITE]), []).append(track)
+    merged: list[Track] = []
+    for (actor, write), each in together.items():
+        if len(each) == 1:
+            merged += each
+        else:
+            # two regions may have inherited the same one
+            records = sorted({id(one): one for track in each for one in _all(track)}.values(), key=_unit)
+            merged.append([actor, write, records[-1][_UNIT], records, None])
+    return merged
 
 
 def _last(records: list[Record], record: Record, floor: int, write: bool, own: bool) -> int:
@@ -349,10 +378,8 @@ class Memory:
             self._floors, self._turn = self._clocks.common(), _TURNS
         self._turn -= 1
         inherited: list[Track] = []
-        owners: list[Region] = []
-        for _, _, owner in replaced:
-            if owner is not region and owner not in owners:
-                owners.append(owner)
+        for owner in dict.fromkeys(owner for _, _, owner in replaced):
+            if owner is not region:
                 inherited += owner.within(low, high, self._floors)
         kept = [low]
         pieces[low] = high, region
@@ -371,6 +398,6 @@ class Memory:
             for track in inherited:
                 count += len(track[_RECORDS])
             if count > self._many:
-                inherited = _essential(inherited, self._clocks)
+                inherited = _essential(_merged(inherited), self._clocks)
                 self._many = max(_MANY, 2 * sum(len(track[_RECORDS]) for track in inherited))
             region.adopt(inherited)

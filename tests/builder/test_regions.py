@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from formats.regions import shape_of
 from neurontools.builder import hazards
 from neurontools.builder.areas import Area, Way, overlap, step_of
 from neurontools.builder.hazards import NOWHERE, Memory, Needs, Record, Region
+from neurontools.builder.span_index import SpanIndex
 from neurontools.builder.vector_clocks import VectorClocks
 from tests.builder.patterns import Pattern, area_of, bytes_of, patterns
 from tests.counting import counted
@@ -133,10 +136,19 @@ claims = st.lists(
 Claim = tuple[int, int, bool, int, bool, int, tuple[int, int], bool]
 
 
-@pytest.mark.parametrize("many", [1, 256])
-def test_tiles_inherit_what_touched_their_bytes(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("many", "flat"), [(1, 100), (256, 100), (256, 1)])
+def test_tiles_inherit_what_touched_their_bytes(many: int, flat: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever takes over bytes, all of an owner's or parts of several, waits as if all were one memory."""
     monkeypatch.setattr(hazards, "_MANY", many)
+    monkeypatch.setattr(hazards, "_FLAT", flat)
+    looked_up = []
+
+    class Watched(SpanIndex):
+        def touching(self, low: int, high: int) -> list[int]:
+            looked_up.append((low, high))
+            return super().touching(low, high)
+
+    monkeypatch.setattr(hazards, "SpanIndex", Watched)
 
     @settings(max_examples=300, deadline=None)
     @given(claims)
@@ -164,6 +176,7 @@ def test_tiles_inherit_what_touched_their_bytes(many: int, monkeypatch: pytest.M
             assert found == slow.do(engine, queued, wanted)
 
     check()
+    assert bool(looked_up) == (flat == 1)
 
 
 @settings(max_examples=200, deadline=None)
@@ -262,6 +275,44 @@ def test_many_parts_of_one_tile_cost_the_same_each(parts: int) -> None:
 
     assert counted(work, builtins=True)[0] <= 3 * parts
     assert not needs
+
+
+@pytest.mark.parametrize("pieces", [200, 1600])
+def test_a_piece_of_a_large_tile_costs_the_same_however_many_there_are(pieces: int) -> None:
+    """A tile that was written part by part is taken over piece by piece, and then as a whole."""
+    program, shape = Program(), shape_of(((1, 16),), 1)
+    memory = Memory(program.clocks)
+    large = memory.claim(0, 16 * pieces)
+    for unit in range(pieces):
+        program.do(0, False, [])
+        large.add((unit, 16 * unit, 16 * unit + 16, 0, 128, shape, 0, None), True, 0)
+    steps = steps_of(lambda: [memory.claim(16 * piece, 16 * piece + 16) for piece in range(pieces)])
+    assert steps <= 800 * pieces
+    whole: list[Region] = []
+    steps = steps_of(lambda: whole.append(memory.claim(0, 16 * pieces)))
+    assert steps <= 1000 * pieces  # large writes are held against all of many
+    assert ask(whole[0], record((0, 128, 16 * 70, 1, ((1, 16),)), 0), False, 1, UNKNOWN) == {0: 70}
+
+
+def steps_of(run: Callable[[], object]) -> int:
+    """Return how many steps of the interpreter the module takes: a count of calls hides what loops."""
+    steps = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal steps
+        if frame.f_code.co_filename != hazards.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return steps
 
 
 def test_an_access_to_the_same_bytes_again_replaces_the_last_one() -> None:
