@@ -7,10 +7,11 @@ their ranges alone; which ones of a group really share bytes is worked out when 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
+from emulator.checks.columns import apart_by_columns
 from emulator.checks.row_sets import RowSet
 from formats.regions import Region, RegionParts, share_bytes
 
@@ -154,17 +155,14 @@ class Touched:
             memories[cell.region[0], cell.core].append(cell)
         for cells in memories.values():
             cells.sort(key=_LOW)
-            begun, reach = 0, -1
-            for place, cell in enumerate(cells):
-                _, _, _, _, low, nbytes, _ = cell.region
-                if low >= reach:
-                    if place - begun > 1 and _group(cells[begun:place]):
-                        found = True
-                    begun = place
-                if low + nbytes > reach:
-                    reach = low + nbytes
-            if len(cells) - begun > 1 and _group(cells[begun:]):
-                found = True
+            for near in _in_common(cells):
+                columns = apart_by_columns([cell.region for cell in near])
+                if len(columns) == 1:
+                    found |= _group(near)
+                    continue
+                for places in columns:
+                    for some in _in_common([near[place] for place in places]):
+                        found |= _group(some)
         return found
 
     def reach_of(self, cells: Iterable[Cell]) -> set[Cell]:
@@ -183,6 +181,21 @@ class Touched:
                     found.add(other)
                     waiting.append(other)
         return found
+
+
+def _in_common(cells: list[Cell]) -> Iterator[list[Cell]]:
+    """Yield cells, sorted by where they begin, that have bytes in common by their ranges: no fewer than two each."""
+    begun, reach = 0, -1
+    for place, cell in enumerate(cells):
+        _, _, _, _, low, nbytes, _ = cell.region
+        if low >= reach:
+            if place - begun > 1:
+                yield cells[begun:place]
+            begun = place
+        if low + nbytes > reach:
+            reach = low + nbytes
+    if len(cells) - begun > 1:
+        yield cells[begun:]
 
 
 def _group(cells: list[Cell]) -> bool:
