@@ -174,6 +174,16 @@ Plan = tuple[tuple[int, int, int, int, int, int | str], ...]
 SIZE = 32, 16
 
 
+def random_plan(draw: random.Random) -> Plan:
+    """Return up to four steps that may meet in the same bytes."""
+    steps = []
+    for _ in range(draw.randint(1, 4)):
+        first, low = draw.choice((0, 8, 16)), draw.choice((0, 4, 8))
+        steps.append((draw.choice((0, 1, 2, 2)), first, first + draw.choice((8, 16)), low, low + draw.choice((4, 8)),
+                      draw.choice((0, 1, "own", "own"))))  # fmt: skip
+    return tuple(steps)
+
+
 def stores(x: Any, plan: Plan) -> Any:
     """Each core loads parts of a half of x, and stores them where the other one may."""
     rows = SIZE[0]
@@ -221,14 +231,10 @@ def test_bytes_that_come_out_different_are_a_race_whatever_was_known(begun: list
 @pytest.mark.parametrize("seed", range(12))
 def test_random_stores_of_two_cores_find_the_same_again_as_the_first_time(seed: int) -> None:
     draw = random.Random(seed)
-    steps = []
-    for _ in range(draw.randint(1, 4)):
-        first, low = draw.choice((0, 8, 16)), draw.choice((0, 4, 8))
-        steps.append((draw.choice((0, 1, 2, 2)), first, first + draw.choice((8, 16)), low, low + draw.choice((4, 8)),
-                      draw.choice((0, 1, "own", "own"))))  # fmt: skip
-    neff = two_cores(tuple(steps))
+    plan = random_plan(draw)
+    neff = two_cores(plan)
     for alike in [draw.random() < 0.6 for _ in range(6)]:
-        fresh = two_cores(tuple(steps))
+        fresh = two_cores(plan)
         assert findings(neff, given(neff, alike)) == findings(fresh, given(fresh, alike))
 
 

@@ -26,7 +26,7 @@ from formats.errors import NeuronError
 from formats.neff import Neff
 from neurontools.nki.launch import build_neff
 from tests.checks.support import assembled
-from tests.checks.test_again import RACE, Plan, X, two_cores
+from tests.checks.test_again import RACE, Plan, X, random_plan, two_cores
 from tests.checks.test_again import given as halves_of
 from tests.checks.test_alike import fenced_columns, filled_first, read_again, refreshed
 from tests.emulator.test_known_runs import arrays_of, facts, instead, readied, way_of
@@ -269,12 +269,7 @@ def test_what_a_store_changes_is_told_by_fresh_memory(loads: list[str], monkeypa
 @pytest.mark.parametrize("seed", range(16))
 def test_random_stores_of_two_cores_find_the_same(seed: int, loads: list[str]) -> None:
     draw = random.Random(seed)
-    steps = []
-    for _ in range(draw.randint(1, 4)):
-        first, low = draw.choice((0, 8, 16)), draw.choice((0, 4, 8))
-        steps.append((draw.choice((0, 1, 2, 2)), first, first + draw.choice((8, 16)), low, low + draw.choice((4, 8)),
-                      draw.choice((0, 1, "own", "own"))))  # fmt: skip
-    neff = two_cores(tuple(steps))
+    neff = two_cores(random_plan(draw))
     data = [halves_of(neff, True), halves_of(neff, False), strange(halves_of(neff, True))]
     data += [{name: np.zeros_like(array) for name, array in data[0].items()}]
     for _ in range(3):
