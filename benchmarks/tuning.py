@@ -3,7 +3,8 @@
     python benchmarks/tuning.py [SEEDS]
 
 Prints, of each kernel and method, the share of the grid after which a variant within 5 % of the best is known, and how
-far the best is from the best of all after a fifth of the grid; medians and the worst over seeds.
+far the best is from the best of all after a fifth of the grid; medians and the worst over seeds. A run on a part of the
+rows counts as that part of one, and successive halving begins with as many variants as come to a fifth of the grid.
 """
 
 import os
@@ -20,17 +21,19 @@ import neurontools
 from formats.errors import NeuronError
 from neurontools.nki import choices
 from neurontools.tuning.results import METHODS, Trial
-from neurontools.tuning.search import key_of, search_of
+from neurontools.tuning.search import search_of
+from neurontools.tuning.space import key_of
 
 SHARE, NEAR = 0.2, 1.05
 
 neurontools.nki.install()
-SPACES, case = (getattr(importlib.import_module("tuning_kernels"), name) for name in ("SPACES", "case"))
+kernels = importlib.import_module("tuning_kernels")
+SPACES, RUNGS, case = kernels.SPACES, kernels.RUNGS, kernels.case
 
 
-def times(name):
-    """Return the emulated time of every variant; a variant that cannot be built has none."""
-    kernel, arguments, _ = case(name)
+def times(name, part):
+    """Return the emulated time of every variant on a part of the rows; a variant that cannot be built has none."""
+    kernel, arguments, _ = case(name, part)
     found = {}
     for each in itertools.product(*SPACES[name].values()):
         values = dict(zip(SPACES[name], each, strict=True))
@@ -45,20 +48,25 @@ def times(name):
 
 
 def replay(name, method, known, seed):
-    """Return after how many variants one near the best is known, and the best after a fifth of the grid."""
-    best, least, near = min(known.values()), math.inf, None
-    search, fifth = search_of(method, SPACES[name], seed), math.inf
+    """Return what it took to find a variant near the best, infinite where none is, and the best after a fifth.
+
+    `known` are times of all variants by part of the rows; what it took is in whole runs, as a share of the grid.
+    """
     size = math.prod(map(len, SPACES[name].values()))
-    for number in range(1, size + 1):
-        values = search.ask()
-        if values is None:
-            break
-        time_ps = known.get(key_of(values))
+    parts = [*(RUNGS[name] if method == "halving" else ()), 1]
+    cost = sum(share / 3**rung for rung, share in enumerate(1 / part for part in parts))
+    search = search_of(method, SPACES[name], seed, int(SHARE * size / cost), len(parts) - 1)
+    best, least, near, fifth, spent = min(known[1].values()), math.inf, math.inf, math.inf, 0.0
+    while (values := search.ask()) is not None:
+        part = parts[search.rung]
+        time_ps = known[part].get(key_of(values))
         search.tell(Trial(values, "refused" if time_ps is None else "ok", time_ps or -1))
-        least = min(least, time_ps or math.inf)
-        if near is None and least <= NEAR * best:
-            near = number
-        if number == int(SHARE * size):
+        spent += 1 / part
+        if part == 1:
+            least = min(least, time_ps or math.inf)
+        if near == math.inf and least <= NEAR * best:
+            near = spent
+        if spent <= math.ceil(SHARE * size):
             fifth = least
     return near / size, fifth / best
 
@@ -69,8 +77,8 @@ def main():
     print("| kernel | variants | slowest / best | method | grid until within 5 % (median, worst) | after a fifth |")
     print("|---|--:|--:|---|--:|--:|")
     for name in SPACES:
-        known = times(name)
-        spread = max(known.values()) / min(known.values())
+        known = {part: times(name, part) for part in (1, *RUNGS[name])}
+        spread = max(known[1].values()) / min(known[1].values())
         for method in METHODS:
             try:
                 found = [replay(name, method, known, seed) for seed in range(seeds)]
@@ -79,7 +87,7 @@ def main():
                 continue
             needed, after = zip(*found, strict=True)
             print(
-                f"| {name} | {len(known)} | {spread:.2f} | {method} | {statistics.median(needed):.0%}, "
+                f"| {name} | {len(known[1])} | {spread:.2f} | {method} | {statistics.median(needed):.0%}, "
                 f"{max(needed):.0%} | {statistics.median(after):.3f}, {max(after):.3f} |",
                 flush=True,
             )

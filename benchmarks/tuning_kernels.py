@@ -1,4 +1,7 @@
-"""Kernels of the examples with parameters: `neurontools tune benchmarks/tuning_kernels.py --target trn2 -- matmul`."""
+"""Kernels of the examples with parameters: `neurontools tune benchmarks/tuning_kernels.py --target trn2 -- matmul`.
+
+A number behind the name divides the rows, for successive halving: `--method halving --rung "softmax 4" -- softmax`.
+"""
 
 import sys
 
@@ -133,23 +136,26 @@ SPACES = {
 }  # fmt: skip
 
 
-def case(name):
-    """Return kernel, arguments and result of one of the three."""
+RUNGS = {"matmul": (2,), "softmax": (4, 2), "attention": (4, 2)}  # what their rows are divided by
+
+
+def case(name, part=1):
+    """Return kernel, arguments and result of one of the three, with a part of its rows."""
     random = np.random.default_rng(0)
     if name == "matmul":
-        a_t, b = random.standard_normal((256, 256), np.float32), random.standard_normal((256, 2048), np.float32)
+        a_t, b = random.standard_normal((256, 256 // part), np.float32), random.standard_normal((256, 2048), np.float32)
         return matmul, (a_t, b), a_t.T @ b
     if name == "softmax":
-        x = random.standard_normal((512, 1024), np.float32)
+        x = random.standard_normal((512 // part, 1024), np.float32)
         powers = np.exp(x - x.max(axis=1, keepdims=True))
         return softmax, (x,), powers / powers.sum(axis=1, keepdims=True)
-    q, k, v = (random.standard_normal((512, 64), np.float32) for _ in range(3))
+    q, k, v = (random.standard_normal((512 // part, 64), np.float32) for _ in range(3))
     powers = np.exp(q @ k.T / 8)
     return attention, (np.ascontiguousarray(q.T), np.ascontiguousarray(k.T), v), powers @ v / powers.sum(1)[:, None]
 
 
 if __name__ == "__main__":
-    name = sys.argv[1]
-    kernel, arguments, want = case(name)
+    name, *part = sys.argv[1:]
+    kernel, arguments, want = case(name, *map(int, part))
     neurontools.tunable(**SPACES[name])(kernel)
     sys.exit(0 if np.allclose(nki.simulate(kernel)(*arguments), want, 1e-3, 1e-4) else 1)

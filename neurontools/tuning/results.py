@@ -8,7 +8,7 @@ from formats.named_tuple import NamedTuple
 
 __all__ = ["METHODS", "STATES", "Batch", "Done", "Order", "Task", "Trial", "Tuned"]
 
-METHODS = ("climb", "tpe", "random", "grid")
+METHODS = ("climb", "tpe", "halving", "random", "grid")
 STATES = ("ok", "wrong", "finding", "fault", "refused", "timeout", "memory", "limit", "died")
 
 
@@ -33,6 +33,7 @@ class Trial(NamedTuple):
     message: str = ""
     bottleneck: Annotated[str, "what bounds the first launch, where it was asked for"] = ""
     declared: Annotated[dict[str, list[Any]], "values of parameters that kernels declare"] = {}  # noqa: RUF012
+    rung: Annotated[int, "of successive halving: the smallest problem is 0, behind the last is the script's own"] = 0
 
     @property
     def ok(self) -> bool:
@@ -52,6 +53,7 @@ class Tuned(NamedTuple):
     baseline: Trial
     best: Trial | None
     trials: tuple[Trial, ...]
+    rungs: Annotated[tuple[tuple[str, ...], ...], "arguments of the script for smaller problems, smallest first"] = ()
 
 
 class Task(NamedTuple):

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
-import random
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from formats.errors import UnsupportedError
+from neurontools.tuning.halving import Halving
 from neurontools.tuning.results import Trial
+from neurontools.tuning.space import Space, Values, all_of, key_of, shuffled
 from neurontools.version import install_with
 
-__all__ = ["Search", "Space", "key_of", "search_of"]
+__all__ = ["Search", "search_of"]
 
 _PATIENCE = 200  # suggestions in a row that are known already, after which a search takes one by chance
 
-Space = Mapping[str, tuple[Any, ...]]
-Values = dict[str, Any]
-
-
-def key_of(values: Mapping[str, Any]) -> str:
-    """Return what tells variants apart."""
-    return json.dumps(values, sort_keys=True, default=str)
-
 
 class Search(Protocol):
-    """One way through a space."""
+    """One way through a space; `rung` is the problem that the variant asked for last is to run on (`Halving`)."""
+
+    rung: int
 
     def ask(self) -> Values | None:
         """Return a variant that was not asked for yet; None where there is none, or none before something is told."""
@@ -38,38 +31,25 @@ class Search(Protocol):
         ...
 
 
-def search_of(method: str, space: Space, seed: int) -> Search:
-    """Return a search; UnsupportedError for one that needs a package which is not installed."""
+def search_of(method: str, space: Space, seed: int, most: int | None = None, rungs: int = 0) -> Search:
+    """Return a search; UnsupportedError for one that needs a package which is not installed.
+
+    Successive halving tries `most` variants, on the first of `rungs` problems that are smaller than the script's.
+    """
+    if method == "halving":
+        whole = math.prod(map(len, space.values()))
+        return Halving(shuffled(space, seed), whole if most is None else most, rungs)
     if method == "grid":
-        return _Listed(_all(space))
+        return _Listed(all_of(space))
     if method == "random":
-        return _Listed(_shuffled(space, seed))
+        return _Listed(shuffled(space, seed))
     return _Climb(space, seed) if method == "climb" else _Tpe(space, seed)
-
-
-def _all(space: Space) -> Iterator[Values]:
-    for each in product(*space.values()):
-        yield dict(zip(space, each, strict=True))
-
-
-def _shuffled(space: Space, seed: int) -> Iterator[Values]:
-    """Yield every variant once, in an order of chance, without a list of all."""
-    size, chance = math.prod(map(len, space.values())), random.Random(seed)
-    # A full cycle of a linear congruence: the modulus is a power of two, and what lies beyond the space is left out.
-    modulus = 1 << max(size - 1, 1).bit_length()
-    at, step, add = chance.randrange(modulus), 4 * chance.randrange(modulus) + 5, 2 * chance.randrange(modulus) + 1
-    for _ in range(modulus):
-        at = (at * step + add) % modulus
-        if at < size:
-            number, values = at, {}
-            for name, choices in space.items():
-                number, index = divmod(number, len(choices))
-                values[name] = choices[index]
-            yield values
 
 
 class _Listed:
     """Variants in an order that results do not change."""
+
+    rung = 0
 
     def __init__(self, variants: Iterator[Values]) -> None:
         self._variants = variants
@@ -84,11 +64,13 @@ class _Listed:
 class _Climb:
     """One parameter after the other, all its values with the best of the rest; from chance again when none helps."""
 
+    rung = 0
+
     def __init__(self, space: Space, seed: int) -> None:
         self._space = space
         self._asked: set[str] = set()
         self._waiting = 0
-        self._others = _shuffled(space, seed)
+        self._others = shuffled(space, seed)
         self._best = {name: values[0] for name, values in space.items()}
         self._best_ps = math.inf
         self._left: list[Values] = [dict(self._best)]
@@ -133,6 +115,8 @@ class _Climb:
 class _Tpe:
     """Optuna's tree of Parzen estimators over the values as categories."""
 
+    rung = 0
+
     def __init__(self, space: Space, seed: int) -> None:
         try:
             import optuna  # deferred: optional optuna
@@ -142,13 +126,13 @@ class _Tpe:
         self._states = optuna.trial.TrialState
         # Categories are numbers: values may be of any kind.
         self._space = space
-        self._kinds = {name: optuna.distributions.CategoricalDistribution(list(range(len(values))))
+        self._kinds: dict[str, Any] = {name: optuna.distributions.CategoricalDistribution(list(range(len(values))))
                        for name, values in space.items()}  # fmt: skip
         sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=5, multivariate=True, constant_liar=True)
         self._study = optuna.create_study(sampler=sampler)
         self._open: dict[str, Any] = {}
         self._known: dict[str, float] = {}
-        self._others = _shuffled(space, seed)
+        self._others = shuffled(space, seed)
 
     def ask(self) -> Values | None:
         for _ in range(_PATIENCE):

@@ -35,6 +35,7 @@ def of_json(fields: Fields) -> Trial:
         fields.text("message", ""),
         fields.text("bottleneck", ""),
         {str(name): list(each) for name, each in declared.items() if isinstance(each, list)},
+        fields.integer("rung", 0),
     )
 
 

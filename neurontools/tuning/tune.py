@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
 from typing import IO, Any, Self
 
+from emulator.errors import InputError
 from formats.errors import FormatError, NotFoundError
 from formats.neff.fields import load
 from neurontools.command.files import need_file
 from neurontools.command.results import plain
+from neurontools.tuning.halving import runs_of
 from neurontools.tuning.results import Order, Trial, Tuned
-from neurontools.tuning.search import Space, key_of, search_of
+from neurontools.tuning.search import search_of
+from neurontools.tuning.space import Space, key_of
 from neurontools.tuning.trial import of_json, run_trial
 from neurontools.tuning.workers import Workers, persistent_trial, workers
 
@@ -37,16 +40,21 @@ def tune(
     cluster: str | None = None,
     folder: Path | None = None,
     seed: int = 0,
+    rungs: Sequence[tuple[str, ...]] = (),
     tell: Tell | None = None,
 ) -> Tuned:
     """Try variants and return what was found.
 
     `space` adds to what kernels declare, and takes its place. `most` is how many variants are tried, by default a fifth
     of them, ten at least. `folder` keeps every trial as it comes; a search in the same folder goes on from there.
+    Successive halving tries these on the first of `rungs`, arguments that give the script smaller problems, the best of
+    each rung on the next, and the last ones on the problem of the order.
     Raises NotFoundError where nothing is declared, FormatError for a folder that holds another search or a script that
-    fails as it stands.
+    fails as it stands, InputError for rungs without successive halving and for it without rungs.
     """
     need_file(Path(order.file))
+    if (method == "halving") != bool(rungs):
+        raise InputError("successive halving needs rungs, arguments for smaller problems, and no other method has any")
     baseline = run_trial(order, {}, True)
     if not baseline.ok:
         raise FormatError(f"the script as it stands is no variant to compare with: {baseline.state}: "
@@ -58,47 +66,51 @@ def tune(
         )
     variants = prod(map(len, whole.values()))
     most = min(variants, max(variants // 5, 10) if most is None else most)
-    with _Kept(folder, order, whole) as kept, workers(jobs, cluster) as hands:
-        trials = _search(order, whole, method, most, seed, hands, kept, tell)
-    right = [trial for trial in trials if trial.ok]
+    with _Kept(folder, order, whole, rungs) as kept, workers(jobs, cluster) as hands:
+        trials = _search(order, whole, method, most, seed, rungs, hands, kept, tell)
+    right = [trial for trial in trials if trial.ok and trial.rung == len(rungs)]
     best = min(right, key=lambda trial: trial.time_ps, default=None)
     if best is not None and best.time_ps < baseline.time_ps:
         best = best._replace(bottleneck=run_trial(order, best.values, True).bottleneck)
     return Tuned(order.file, method, {name: list(values) for name, values in whole.items()}, variants, len(trials),
-                 kept.resumed, baseline, best, tuple(trials))  # fmt: skip
+                 kept.resumed, baseline, best, tuple(trials), tuple(rungs))  # fmt: skip
 
 
-def _search(order: Order, space: Space, method: str, most: int, seed: int, hands: Workers, kept: _Kept,
-            tell: Tell | None) -> list[Trial]:  # fmt: skip
-    search, trials = search_of(method, space, seed), list[Trial]()
-    open_: dict[Any, dict[str, Any]] = {}
-    best_ps = 0
+def _search(order: Order, space: Space, method: str, most: int, seed: int, rungs: Sequence[tuple[str, ...]],
+            hands: Workers, kept: _Kept, tell: Tell | None) -> list[Trial]:  # fmt: skip
+    search, trials = search_of(method, space, seed, most, len(rungs)), list[Trial]()
+    runs = sum(runs_of(most, len(rungs)))
+    orders = [*(order._replace(arguments=arguments) for arguments in rungs), order]
+    open_: dict[Any, tuple[int, dict[str, Any]]] = {}
+    best: list[Trial | None] = [None] * len(orders)  # on each rung
 
     def take(trial: Trial) -> None:
-        nonlocal best_ps
         trials.append(trial)
         search.tell(trial)
-        if trial.ok and (not best_ps or trial.time_ps < best_ps):
-            best_ps = trial.time_ps
+        before = best[trial.rung]
+        if trial.ok and (before is None or trial.time_ps < before.time_ps):
+            best[trial.rung] = trial
         if tell is not None:
-            tell(len(trials), most, min((one for one in trials if one.ok), key=lambda one: one.time_ps, default=None))
+            tell(len(trials), runs, best[trial.rung])
 
     while True:
-        while len(trials) + len(open_) < most and len(open_) < hands.room:
+        while len(trials) + len(open_) < runs and len(open_) < hands.room:
             values = search.ask()
             if values is None:
                 break
-            known = kept.known.get(key_of(values))
+            rung = search.rung
+            known = kept.known.get((rung, key_of(values)))
             if known is not None:
                 take(known)
             else:
-                limit_ps = best_ps * _SLOWER
-                open_[hands.submit(persistent_trial, order, values, False, limit_ps)] = values
+                leader = best[rung]
+                limit_ps = 0 if leader is None else leader.time_ps * _SLOWER
+                open_[hands.submit(persistent_trial, orders[rung], values, False, limit_ps)] = rung, values
         if not open_:
             return trials
         for future in hands.first(set(open_)):
-            open_.pop(future)
-            trial = future.result()
+            rung, _ = open_.pop(future)
+            trial = future.result()._replace(rung=rung)
             kept.add(trial)
             take(trial)
 
@@ -106,14 +118,15 @@ def _search(order: Order, space: Space, method: str, most: int, seed: int, hands
 class _Kept:
     """Trials in a folder, one line of JSON each; what is there already is not tried again."""
 
-    def __init__(self, folder: Path | None, order: Order, space: Space) -> None:
-        self.known: dict[str, Trial] = {}
+    def __init__(self, folder: Path | None, order: Order, space: Space, rungs: Sequence[tuple[str, ...]]) -> None:
+        self.known: dict[tuple[int, str], Trial] = {}
         self.resumed = 0
         self._file: IO[str] | None = None
         if folder is None:
             return
         source = hashlib.sha256(Path(order.file).read_bytes()).hexdigest()
-        head = {"search": {**order._asdict(), "source": source, "names": sorted(space)}}
+        head = {"search": {**order._asdict(), "source": source, "names": sorted(space),
+                           **({"rungs": rungs} if rungs else {})}}  # fmt: skip
         head = json.loads(json.dumps(head))
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / _PARALLEL_READS
@@ -124,7 +137,7 @@ class _Kept:
             raise FormatError("the folder holds a search of another script, or with other options", path=str(path))
         for number, line in enumerate(lines[1:], 2):
             trial = of_json(load(line, f"{path}:{number}"))
-            self.known[key_of(trial.values)] = trial
+            self.known[trial.rung, key_of(trial.values)] = trial
         self.resumed = len(self.known)
         with path.open("wb") as file:
             file.writelines(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,14 @@ def _method(value: str) -> str:
     return value
 
 
+def _arguments(text: str) -> tuple[str, ...]:
+    """Return the arguments of a --rung, as a shell splits them."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise typer.BadParameter(f"--rung {text!r}: {error}") from None
+
+
 def _progress() -> Callable[[int, int, Trial | None], None] | None:
     """Return what counts trials on a terminal."""
     if not sys.stderr.isatty():
@@ -65,15 +74,27 @@ def tune(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option("--method", metavar="NAME", callback=_method, help="climb, tpe (Optuna), random or grid.")
+        str,
+        typer.Option(
+            "--method", metavar="NAME", callback=_method, help="climb, tpe (Optuna), halving, random or grid."
+        ),
     ] = "climb",
+    rung: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rung",
+            metavar="ARGS",
+            help="Arguments that give the script a smaller problem, for halving; again for the next larger one.",
+            show_default=False,
+        ),
+    ] = None,
     trials: Annotated[
         int | None,
         typer.Option(
             "--trials",
             metavar="N",
             min=1,
-            help="Variants to try; by default a fifth of all, ten at least.",
+            help="Variants to try, with halving on the first rung; by default a fifth of all, ten at least.",
             show_default=False,
         ),
     ] = None,
@@ -125,18 +146,21 @@ def tune(
     Parameters are keywords of kernels, declared with `neurontools.tunable(NAME=VALUES)` or named by --param; calls that
     give them themselves are left alone.  A variant is right when the script ends with status 0, so its own comparison
     with a reference decides, and when the checks of --tool find nothing serious.  Each is run in a process of its own.
+    Successive halving tries variants on the smallest problem, and the best third of each --rung on the next one.
     The exit status is 1 when no variant is right.
     """
     with report(
-        "tune", json, quiet=quiet, file=file, arguments=arguments, param=param, method=method, trials=trials, tool=tool,
-        target=target, seed=seed, cluster=cluster, resume=resume, parquet=parquet,
+        "tune", json, quiet=quiet, file=file, arguments=arguments, param=param, method=method, rung=rung, trials=trials,
+        tool=tool, target=target, seed=seed, cluster=cluster, resume=resume, parquet=parquet,
     ) as out:  # fmt: skip
         from emulator.checks.registry import tools_of  # deferred: start-up
         from emulator.errors import InputError  # deferred: start-up
         from neurontools.tuning import tune as tuning  # deferred: start-up
         from neurontools.tuning import view  # deferred: start-up
 
-        space = dict(map(_values, param or ()))
+        space, rungs = dict(map(_values, param or ())), tuple(map(_arguments, rung or ()))
+        if (method == "halving") != bool(rungs):
+            raise typer.BadParameter("--method halving goes with --rung ARGS, smaller problems, smallest first")
         if parquet is not None:
             need_place(parquet)
         if len(space) != len(param or ()):
@@ -144,13 +168,14 @@ def tune(
         order = Order(str(file), tuple(arguments or ()), target, tools_of(tuple(tool)) if tool else (), max_seconds,
                       max_megabytes)  # fmt: skip
         found = tuning.tune(order, space, method=method, most=trials, jobs=jobs, cluster=cluster, folder=resume,
-                            seed=seed, tell=None if quiet else _progress())  # fmt: skip
+                            seed=seed, rungs=rungs, tell=None if quiet else _progress())  # fmt: skip
         out.result = found
         out.lines = lambda: view.lines(found)
         if parquet is not None:
             from neurontools.profile.export.tables import write_parquet  # deferred: start-up
 
-            rows = [{"state": one.state, "time_ps": one.time_ps, "seconds": one.seconds, "message": one.message,
+            rows = [{"state": one.state, "rung": one.rung, "time_ps": one.time_ps, "seconds": one.seconds,
+                     "message": one.message,
                      **{f"param_{name}": str(value) for name, value in one.values.items()}}
                     for one in found.trials]  # fmt: skip
             with write_whole(parquet) as beside:

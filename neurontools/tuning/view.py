@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,17 +18,26 @@ _BAR = 40
 
 def lines(tuned: Tuned) -> Iterator[str]:
     """Yield the report for people."""
-    right = sorted((trial for trial in tuned.trials if trial.ok), key=lambda trial: trial.time_ps)
+    last = len(tuned.rungs)
+    right = sorted(
+        (trial for trial in tuned.trials if trial.ok and trial.rung == last), key=lambda trial: trial.time_ps
+    )
     wrong = [trial for trial in tuned.trials if not trial.ok]
-    yield (f"{tuned.file}: {tuned.evaluated} of {count(tuned.variants, 'variant')} tried ({tuned.method}), "
-           f"{len(right)} right" + (f", {tuned.resumed} from the search before" if tuned.resumed else ""))  # fmt: skip
+    first = [trial for trial in tuned.trials if not trial.rung]
+    yield (f"{tuned.file}: {len(first)} of {count(tuned.variants, 'variant')} tried ({tuned.method}), "
+           f"{sum(trial.ok for trial in first)} right"
+           + (f", {tuned.resumed} from the search before" if tuned.resumed else ""))  # fmt: skip
+    for rung, arguments in enumerate([*tuned.rungs, None] if tuned.rungs else ()):
+        tried = [trial for trial in tuned.trials if trial.rung == rung]
+        what = "the script's own arguments" if arguments is None else shlex.join(arguments)
+        yield f"  rung {rung}, {what}: {len(tried)} tried, {sum(trial.ok for trial in tried)} right"
     names = list(tuned.parameters)
     yield ""
     rows = [[duration(trial.time_ps), *(str(trial.values.get(name)) for name in names)] for trial in right[:_SHOWN]]
     yield from table(["time", *names], rows)
     for name, values in tuned.parameters.items():
         yield ""
-        yield bold(f"best with each {name}")
+        yield bold(f"best with each {name}" + (", on rung 0" if tuned.rungs else ""))
         yield from _bars(tuned, name, values)
     if wrong:
         yield ""
@@ -44,7 +54,10 @@ def lines(tuned: Tuned) -> Iterator[str]:
 def _bars(tuned: Tuned, name: str, values: list[Any]) -> Iterator[str]:
     """Yield a bar for the best time with each value of a parameter; longer is slower."""
     found = {
-        str(value): min((one.time_ps for one in tuned.trials if one.ok and one.values.get(name) == value), default=0)
+        str(value): min(
+            (one.time_ps for one in tuned.trials if one.ok and not one.rung and one.values.get(name) == value),
+            default=0,
+        )
         for value in values
     }
     longest, width = max(found.values(), default=0) or 1, max(map(len, found))

@@ -7,19 +7,22 @@ import os
 import signal
 import threading
 import time
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from emulator.errors import InputError
 from formats.errors import FormatError, UnsupportedError
 from neurontools.cli import app
 from neurontools.tuning import tune as tuning
 from neurontools.tuning import workers as working
+from neurontools.tuning.halving import runs_of
 from neurontools.tuning.results import METHODS, Order, Trial
-from neurontools.tuning.search import key_of, search_of
+from neurontools.tuning.search import search_of
+from neurontools.tuning.space import key_of
 from neurontools.tuning.trial import run_trial
 
 SCRIPT = Path(__file__).parents[1] / "tuning" / "kernels.py"
@@ -33,7 +36,7 @@ def cost(values: dict[str, Any]) -> int:
 
 
 def tried(method: str, most: int, seed: int) -> list[Trial]:
-    if method == "tpe":
+    if method == "tpe":  # an extra that the tests do not install
         pytest.importorskip("optuna", reason="optuna is not installed")
     search, found = search_of(method, SPACE, seed), list[Trial]()
     while len(found) < most and (values := search.ask()) is not None:
@@ -55,6 +58,57 @@ def test_a_search_that_learns_needs_a_fifth(method: str) -> None:
     best = min(cost(dict(zip(SPACE, each, strict=True))) for each in product(*SPACE.values()))
     for seed in range(3):
         assert min(one.time_ps for one in tried(method, 20, seed)) <= 1.05 * best
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("jobs", [1, 7])
+def test_halving_takes_the_best_third_of_each_rung_to_the_next(seed: int, jobs: int) -> None:
+    """However many are asked for at a time: those of a rung are all known before the next one begins."""
+    search, found = search_of("halving", SPACE, seed, 40, 2), list[Trial]()
+    while True:
+        asked = list[tuple[int, dict[str, Any]]]()
+        while len(asked) < jobs and (values := search.ask()) is not None:
+            asked.append((search.rung, values))
+        if not asked:
+            break
+        for rung, values in reversed(asked):
+            right = values["c"] != "x" or rung
+            time_ps = cost(values) * (rung + 1) if right else -1
+            found.append(Trial(values, "ok" if right else "wrong", time_ps, rung=rung))
+            search.tell(found[-1])
+    rungs = [[one for one in found if one.rung == rung] for rung in range(3)]
+    assert [*map(len, rungs)] == runs_of(40, 2) == [40, 14, 5]
+    for before, after in pairwise(rungs):
+        best = sorted(one.time_ps for one in before if one.ok)[: len(after)]
+        assert sorted(cost(one.values) * (before[0].rung + 1) for one in after) == best
+    assert min(rungs[2], key=lambda one: one.time_ps).values == min(
+        (one.values for one in rungs[0] if one.ok), key=cost
+    )
+
+
+def test_halving_ends_where_no_variant_of_a_rung_is_right() -> None:
+    search = search_of("halving", SPACE, 0, 4, 3)
+    for _ in range(4):
+        search.tell(Trial(search.ask() or {}, "wrong", -1))
+    assert search.ask() is None and search.ask() is None
+
+
+def test_a_variant_that_is_good_on_small_problems_is_run_on_the_script_s_own(tmp_path: Path) -> None:
+    space = {"width": (64, 128, 256, 512), "broken": (0, 1), "engine": ("vector",)}
+    options: dict[str, Any] = {"method": "halving", "rungs": (("16",), ("64",)), "most": 8, "folder": tmp_path}
+    found = tuning.tune(ORDER, space, jobs=2, **options)
+    tried = [(one.rung, one.ok) for one in found.trials]
+    # all eight on the first rung, of which four are broken; the best three of these on the next, then one
+    assert [tried.count(each) for each in ((0, True), (0, False), (1, True), (2, True))] == [4, 4, 3, 1]
+    assert found.best is not None and found.best.rung == 2
+    assert found.best.time_ps == run_trial(ORDER, found.best.values).time_ps
+    small = {key_of(one.values): one.time_ps for one in found.trials if one.ok and one.rung == 0}
+    assert small[key_of(found.best.values)] == run_trial(ORDER._replace(arguments=("16",)), found.best.values).time_ps
+    again = tuning.tune(ORDER, space, **options)
+    assert again.resumed == again.evaluated == found.evaluated == 12
+    assert again.best is not None and again.best.values == found.best.values
+    with pytest.raises(FormatError, match="another script, or with other options"):
+        tuning.tune(ORDER, space, **{**options, "rungs": (("32",),)})
 
 
 def test_the_best_variant_is_right(tmp_path: Path) -> None:
@@ -181,6 +235,23 @@ def test_the_command_prints_a_table_and_writes_another(tmp_path: Path) -> None:
     made = CliRunner().invoke(app, [*words[:4], "--param", "broken=1", "--param", "width=256", "--json"])
     assert made.exit_code == 1
     assert json.loads(made.stdout)["result"]["best"] is None
+
+
+def test_the_command_shows_each_rung() -> None:
+    words = ["tune", str(SCRIPT), "--target", "trn2", "--param", "width=128,512", "--param", "broken=0", "--param",
+             "engine=vector,scalar", "--method", "halving", "--trials", "4"]  # fmt: skip
+    made = CliRunner().invoke(app, [*words, "--rung", "16", "--rung", "'32'", "--", "64"])
+    assert made.exit_code == 0, made.output
+    assert "4 of 4 variants tried (halving), 4 right" in made.output
+    assert "rung 0, 16: 4 tried, 4 right" in made.output and "rung 1, 32: 2 tried, 2 right" in made.output
+    assert "rung 2, the script's own arguments: 1 tried, 1 right" in made.output
+    for wrong in (words, [*words[:-4], "--rung", "16"]):
+        made = CliRunner().invoke(app, wrong)
+        assert made.exit_code == 2 and "--method halving goes with --rung ARGS" in made.output
+    made = CliRunner().invoke(app, [*words, "--rung", "'16"])
+    assert made.exit_code == 2 and "No closing quotation" in made.output
+    with pytest.raises(InputError, match="rungs"):
+        tuning.tune(ORDER, {}, method="halving")
 
 
 @pytest.mark.parametrize(

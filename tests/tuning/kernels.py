@@ -1,4 +1,4 @@
-"""A script that launches a kernel with parameters; `python kernels.py` is what `neurontools tune` runs in the tests."""
+"""A script that launches a kernel with parameters; `python kernels.py [ROWS]` is what `neurontools tune` runs in tests."""
 
 import sys
 
@@ -30,7 +30,8 @@ def doubled(x, width=128, engine="vector", broken=0):
 
 
 if __name__ == "__main__":
-    x = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS) / 1000
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    x = np.arange(rows * COLUMNS, dtype=np.float32).reshape(rows, COLUMNS) / 1000
     got = nki.simulate(doubled)(x)
     print("what a script prints is no part of an answer")
     sys.exit(0 if np.allclose(got, 2 * x) else 1)
