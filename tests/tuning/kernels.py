@@ -1,4 +1,4 @@
-"""A script that launches a kernel with parameters; `python kernels.py [ROWS]` is what `neurontools tune` runs in tests."""
+"""A script that launches a kernel with parameters: `kernels.py [ROWS]` is what `neurontools tune` runs in the tests."""
 
 import sys
 
