@@ -1,7 +1,7 @@
 """Rings in turn on engines that go the same way: in jumps of whole rounds up to the end of a transfer.
 
-Where another ring gets ready in between, engines have to be behind as many packets then; `Apart` says from which
-engines on they are not.
+Where another ring gets ready in between, it has to have its first turn in the same round on all engines; `Apart` says
+from which engines on it has not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ __all__ = ["Turns"]
 
 # A ring that is through next: its run, the number of that, packets left, when the run before ended, and from when on.
 Due = tuple[int, Run, int, int, Time, int, int]
+# A ring that is ready: turns until its own, its number, packets left, how long each takes.
+Taking = tuple[int, int, int, int]
+# One that is not, on some engines: when it is ready on the first and on the last, from now, on engine 0 and so much
+# later on each; its number, packets left, how long each takes.
+Waiting = tuple[int, int, int, int, int, int, int]
 _FIRST = itemgetter(2, 0)  # of rings that are ready: the fewest packets, the next turn
+_NEVER = 1 << 62
 
 
 class Turns(Abreast):
@@ -135,29 +141,34 @@ class Turns(Abreast):
         heads, first, last = self._heads, self.first, self.last
         at, step = self._time
         last_ring = self._last_ring
-        ready: list[tuple[int, int, int, int]] = []  # turns until a ring's own, ring, packets, how long each takes
-        waiting: list[tuple[int, ...]] = []  # the same behind when it is ready, from now: first engine, last, any
+        ready: list[Taking] = []
+        waiting: list[Waiting] = []
+        soonest = _NEVER
         for ring, (run, _, packets, _, is_ready) in heads.items():
             if not is_ready:
                 _, _, gap, _, each, _, _, slope = run
                 gap -= at
                 slope -= step
                 begin, end = gap + slope * first, gap + slope * last
-                if begin > 0 < end:
-                    waiting.append((begin, end, gap, slope, ring, packets, each))
-                    continue
                 if begin > 0 or end > 0:
-                    self.is_over(0, 0, gap, slope)  # which raises Apart
+                    waiting.append((begin, end, gap, slope, ring, packets, each))
+                    if begin < soonest:
+                        soonest = begin
+                    if end < soonest:
+                        soonest = end
+                    continue
             ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, run.packet_ps))
         if not ready:
+            for one in waiting:
+                if not one[0] > 0 < one[1]:
+                    self.is_over(0, 0, one[2], one[3])  # which raises Apart
             return self._begin()
         place, through, least, _ = min(ready, key=_FIRST)
         due = 0
         for turn, _, _, each in ready:
             due += each * (least if turn < place else least - 1)
-        for one in waiting:
-            if one[0] <= due or one[1] <= due:
-                return self._take_turns_until(ready, waiting)
+        if soonest <= due:
+            return self._take_turns_until(ready, waiting)
         # What gets ready behind that is of no account here.
         for turn, ring, packets, _ in ready:
             if turn != place:
@@ -166,79 +177,84 @@ class Turns(Abreast):
         run, number, _, ended, _ = heads[through]
         return through, run, number, 1, ended, at + due, step
 
-    def _take_turns_until(self, ready: list[tuple[int, int, int, int]], waiting: list[tuple[int, ...]]) -> Due:
-        """Go on as `_take_turns` where another ring gets ready in between."""
+    def _take_turns_until(self, ready: list[Taking], waiting: list[Waiting]) -> Due:
+        """Go on as `_take_turns` where another ring gets ready in between.
+
+        It has its place in each round, and engines go the same way as long as it is ready in the same round there:
+        how many packets of others they have served when it gets ready is of no account.
+        """
         heads = self._heads
         at, step = self._time
-        served = 0
+        last_ring, served = self._last_ring, 0
         while True:
             ready.sort()
             # The first that has no more than any has its turn with its last packet when all have taken the others.
-            length = before = through = 0
+            length = before = place = 0
             least = ready[0][2] + 1
-            for _, ring, packets, each in ready:
+            for index, (_, _, packets, each) in enumerate(ready):
                 if packets < least:
-                    least, through, before = packets, ring, length
+                    least, place, before = packets, index, length
                 length += each
             due = served + (least - 1) * length + before
             # What gets ready behind that is of no account here.
-            soonest = None
+            next_round, next_place, cut = least, 0, None
             for one in waiting:
-                if (one[0] <= due or one[1] <= due) and (
-                    soonest is None or not self.is_over(one[2], one[3], soonest[2], soonest[3])
-                ):
-                    soonest = one
-            if soonest is None:
-                for _, ring, packets, _ in ready:
-                    run, number, _, ended, _ = heads[ring]
-                    if ring == through:
-                        least -= 1
-                        found = through, run, number, 1, ended, at + due, step
-                    else:
-                        heads[ring] = run, number, packets - least, ended, True
-                return found
-            # As many packets on all engines until another ring is ready.
-            begin, end = soonest[0], soonest[1]
-            if begin > end:
-                begin, end = end, begin
-            rounds = (begin - served - 1) // length
-            served += rounds * length
-            taken = 0
-            while served < begin:
-                _, last_ring, _, each = ready[taken]
+                begin, end, gap, slope, ring, _, _ = one
+                if begin > due < end:
+                    continue
+                if not length:  # packets that take no time: whether it is ready is told now
+                    self.is_over(served, 0, gap, slope)
+                turn, lead, index = (ring - last_ring - 1) % DMA_RINGS, served, 0
+                while index < len(ready) and ready[index][0] < turn:
+                    lead += ready[index][3]
+                    index += 1
+                behind = least if index <= place else least - 1  # the first round in which it comes too late
+                on_first = min(-((lead - begin) // length), behind) if begin > lead else 0
+                on_last = min(-((lead - end) // length), behind) if end > lead else 0
+                soonest = on_first if on_first < on_last else on_last
+                if soonest >= behind or (soonest, index) > (next_round, next_place):
+                    continue
+                if (soonest, index) < (next_round, next_place):
+                    next_round, next_place, cut = soonest, index, None
+                if on_first != on_last:
+                    cut = one, lead, behind
+            if cut is not None:
+                self._go_apart(*cut, length)
+            if next_round == least:
+                _, through, _, _ = ready[place]
+                for index, (_, ring, packets, _) in enumerate(ready):
+                    if index != place:
+                        run, number, _, ended, _ = heads[ring]
+                        heads[ring] = run, number, packets - (least if index < place else least - 1), ended, True
+                run, number, _, ended, _ = heads[through]
+                return through, run, number, 1, ended, at + due, step
+            served += next_round * length
+            for _, _, _, each in ready[:next_place]:
                 served += each
-                taken += 1
-            if served < end:
-                self._go_apart(soonest, ready, taken, served, due)
-            rounds += 1
+            last_ring = ready[next_place - 1][1]  # the last one's of the round before where it is the first's turn
             ready = [
-                ((ring - last_ring - 1) % DMA_RINGS, ring, packets - rounds + (place >= taken), each)
-                for place, (_, ring, packets, each) in enumerate(ready)
+                ((ring - last_ring - 1) % DMA_RINGS, ring, packets - next_round - (index < next_place), each)
+                for index, (_, ring, packets, each) in enumerate(ready)
             ]
             asked, waiting = waiting, []
             for one in asked:
-                begin, end, gap, slope, ring, packets, each = one
-                if (begin <= served) != (end <= served):
-                    self.is_over(served, 0, gap, slope)
-                if begin <= served:
-                    ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, each))
-                else:
+                begin, end, _, _, ring, packets, each = one
+                if begin > served or end > served:
                     waiting.append(one)
+                else:
+                    ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, each))
 
-    def _go_apart(
-        self, soonest: tuple[int, ...], ready: list[tuple[int, int, int, int]], taken: int, served: int, due: int
-    ) -> None:
-        """Raise Apart: engines go on to a ring that gets ready when they have served one of several packets or more.
+    def _go_apart(self, one: Waiting, lead: int, behind: int, length: int) -> None:
+        """Raise Apart: a ring has its first turn in other rounds on some engines than on others.
 
-        Those are the ones that end between `served`, when the next turn is that of the ring in such a place, and `due`.
+        A round takes `length`, its turn of the first is at `lead`, and rounds from `behind` on are all the same.
         """
-        begin, end, gap, slope, *_ = soonest
-        latest, cuts = max(begin, end), set()
-        while served < latest and served <= due:
-            cuts.add((served - gap) // slope + 1 if slope > 0 else -((gap - served) // slope))
-            served += ready[taken % len(ready)][3]
-            taken += 1
-        raise Apart(*sorted(cuts))
+        _, _, gap, slope, *_ = one
+        rounds = [
+            min(max(-((lead - gap - slope * engine) // length), 0), behind)
+            for engine in range(self.first, self.last + 1)
+        ]
+        raise Apart(*[self.first + at for at in range(1, len(rounds)) if rounds[at] != rounds[at - 1]])
 
     def _begin(self) -> Due:
         """Begin with the ring that is ready first, which fills the pipe, and go on as `_take_turns`."""

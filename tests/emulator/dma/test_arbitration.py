@@ -253,6 +253,14 @@ BACKLOG = st.tuples(
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 1)), min_size=12, max_size=26),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), min_size=1, max_size=4),
 )  # fmt: skip
+# Streams of transfers, each on a ring of its own, that keep engines busy: loads and stores differ in step and packets.
+STREAMS = st.tuples(
+    st.lists(st.tuples(st.sampled_from((0, 10, 15, 15, 30, -5)), st.sampled_from((2, ENGINES, ENGINES, ENGINES)),
+                       st.integers(1, 16), st.integers(0, 30), st.sampled_from((0, 0, 12))), min_size=3, max_size=6),
+    st.permutations(tuple(range(16))),
+    st.lists(st.tuples(st.integers(0, 5), st.one_of(st.just(0), st.integers(0, 40), st.integers(0, 500)),
+                       st.sampled_from((40, 40, 45, 200))), min_size=6, max_size=30),
+)  # fmt: skip
 SEEN: Counter[str] = Counter()  # how engines did what they were given in the tests below
 
 
@@ -264,6 +272,7 @@ def test_engines_do_with_plans_and_without_what_each_would_alone() -> None:
     check_loops()
     check_backlogs()
     check_followed()
+    check_streams()
     # What Hypothesis comes up with must have gone all ways: two that meet, one that waits in its ring, plans made
     # in the middle and left again, also while some still wait; one behind one that met another, and one behind which
     # only some engines had work.
@@ -368,6 +377,19 @@ def check_followed(groups: list[Any], asked: int, behind: int) -> None:
             slope = step if not number else 15
             parts.append((rings[ring], wait_ps, start, slope, ENGINES, packets + 3 * longer, packet, 0, fill))
     check(parts, asked, behind, 1, False)
+
+
+@settings(max_examples=250, deadline=None)
+@given(STREAMS, st.integers(0, 3), st.integers(1, 5), st.booleans())
+def check_streams(streams: Any, asked: int, behind: int, is_asked: bool) -> None:
+    """Several rings that take turns for long."""
+    kinds, rings, given_ = streams
+    parts = []
+    for one, wait_ps, start in given_:
+        step, count, packets, packet, fill = kinds[one % len(kinds)]
+        ring = rings[one % len(kinds)]
+        parts.append((ring, wait_ps + (0 if parts else 100), start, step, count, packets, packet, 0, fill))
+    check(parts, asked, behind, 1, is_asked)
 
 
 def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_asked: bool) -> None:
