@@ -13,7 +13,7 @@ are alike again.
 from __future__ import annotations
 
 from collections import deque
-from itertools import accumulate, islice
+from itertools import islice
 from typing import ClassVar
 
 from emulator.dma.turns import Turns
@@ -39,9 +39,10 @@ class Plan(Turns):
         "_behind",
         "_bound_ps",
         "_filling_ps",
-        "_latest",
         "_points",
+        "_since",
         "_state",
+        "_work_ps",
         "busy_ps",
         "spans",
     )
@@ -53,7 +54,10 @@ class Plan(Turns):
     def __init__(self, first: int = 0, last: int = 0, time_ps: int = 0, last_ring: int = DMA_RINGS - 1) -> None:
         super().__init__(first, last, time_ps, last_ring)
         self.busy_ps = 0
-        self._latest: Time = (0, 0)  # a run that is ready as late as any, where all engines agree on it
+        # What takes `_work_ps` is not ready before a time on any of the engines: they are not through with all before
+        # that and as much more.
+        self._since: Time = (0, 0)
+        self._work_ps = 0
         # All are served at the latest behind these two: engines that are busy to the end filled their pipes once, when
         # they began to be, and have what was ready since or will be.
         self._bound_ps = self._filling_ps = 0
@@ -67,8 +71,9 @@ class Plan(Turns):
     def give(self, run: Run, now_ps: int) -> bool:
         """Take over a run that was triggered now; return whether spans of others may have to be worked out again."""
         took = run.packet_ps * (run.packets - 1) + run.last_ps
-        if run.fill_ps and self._is_over_before(run.ready_ps, run.step_ps):
-            self.busy_ps += run.fill_ps
+        fill_ps = run.fill_ps
+        if fill_ps and self._is_over_before(run.ready_ps, run.step_ps):
+            self.busy_ps += fill_ps
         self.busy_ps += took
         return self._add(run, took, now_ps)
 
@@ -98,12 +103,16 @@ class Plan(Turns):
             lane = lanes[ring] = Lane()
         elif not len(lane.runs) % _SERVED:
             self._trim(ring, lane)
-        sums, begin, final = lane.sums, ready + step * first, ready + step * last
+        begin, final = ready + step * first, ready + step * last
         lane.runs.append(run)
-        sums.append(sums[-1] + took if sums else took)
-        at, further = self._latest
-        if begin >= at + further * first and final >= at + further * last:
-            self._latest = ready, step
+        at, further = self._since
+        ahead, further = begin - at - further * first, final - at - further * last
+        if ahead >= 0 <= further:
+            work = self._work_ps
+            if ahead >= work <= further:
+                self._since, self._work_ps = (ready, step), took
+            else:
+                self._work_ps = work + took
         latest_ps = final if step > 0 else begin
         if latest_ps > self._bound_ps:
             self._bound_ps = latest_ps
@@ -147,7 +156,7 @@ class Plan(Turns):
         served = len(lane.ends) - sum([point.last_ring == ring for point in self._points])
         if served > _SERVED:
             lane.start, lane.before = lane.start + served, lane.ends[served - 1]
-            del lane.runs[:served], lane.ends[:served], lane.sums[:served]
+            del lane.runs[:served], lane.ends[:served]
 
     def _pass_by(self, now_ps: int) -> None:
         """Drop the points that nothing takes the plan back to: what comes is ready now or later."""
@@ -173,8 +182,9 @@ class Plan(Turns):
         bound_ps = self._bound_ps + self._filling_ps
         if bound_ps < begin and bound_ps < end:
             return True
-        latest, further = self._latest
-        if latest + further * first >= begin and latest + further * last >= end:
+        since, further = self._since
+        since += self._work_ps
+        if since + further * first >= begin and since + further * last >= end:
             return False
         time, further = self._time
         if time + further * first >= begin and time + further * last >= end:
@@ -182,10 +192,11 @@ class Plan(Turns):
         left, count, lanes = 0, 0, self._lanes
         for ring, (run, number, packets, _, _) in self._heads.items():
             lane = lanes[ring]
-            sums, index = lane.sums, number - lane.start
-            _, _, _, _, packet, took, _, _ = run
-            left += sums[-1] - sums[index] + packet * (packets - 1) + took
-            count += len(sums) - index
+            behind = lane.runs[number - lane.start + 1 :]
+            left += run.packet_ps * (packets - 1) + run.last_ps
+            for _, _, _, many, packet, took, _, _ in behind:
+                left += packet * (many - 1) + took
+            count += 1 + len(behind)
         if time + left + further * first >= begin and time + left + further * last >= end:
             return False
         if count <= _FEW:
@@ -290,7 +301,8 @@ class Plan(Turns):
         made._lanes = {ring: lane.copy() for ring, lane in self._lanes.items()}
         made._heads, made.spans = self._heads.copy(), self.spans.copy()
         made._time, made._last_ring = self._time, self._last_ring
-        made._latest, made._bound_ps, made._filling_ps = self._latest, self._bound_ps, self._filling_ps
+        made._since, made._work_ps = self._since, self._work_ps
+        made._bound_ps, made._filling_ps = self._bound_ps, self._filling_ps
         made._points = self._points.copy()
         self.last = engine - 1
         made._state = self._state = None
@@ -351,8 +363,10 @@ class Plan(Turns):
             own = spans.get(transfer, ())
             if own is not pieces:
                 spans[transfer] = joined(within(own, self.first, self.last), within(pieces, other.first, other.last))
-        if self._latest != other._latest:
-            self._latest = (0, 0)
+        if self._since != other._since:
+            self._since, self._work_ps = (0, 0), 0
+        elif other._work_ps < self._work_ps:
+            self._work_ps = other._work_ps
         self._bound_ps = max(self._bound_ps, other._bound_ps)
         self._filling_ps = max(self._filling_ps, other._filling_ps)
         self.last, self._state = other.last, None
@@ -425,8 +439,8 @@ class Plan(Turns):
                 start = heads[ring][1] if ring in heads else lane.start + len(lane.runs)
                 runs.append((ring, start, tuple(lane.runs[start - lane.start :])))
             self._state = PlanState(
-                self.first, self.last, self.busy_ps, base.time, base.last_ring, self._latest, self._bound_ps,
-                self._filling_ps, tuple(heads.items()), tuple(runs), tuple(ended.items()),
+                self.first, self.last, self.busy_ps, base.time, base.last_ring, self._since, self._work_ps,
+                self._bound_ps, self._filling_ps, tuple(heads.items()), tuple(runs), tuple(ended.items()),
                 tuple(item for item in self.spans.items() if item[0] not in planned))  # fmt: skip
         return self._state
 
@@ -434,12 +448,12 @@ class Plan(Turns):
         """Return to a state that `snapshot` gave."""
         self._state, self._behind = state, True
         self.first, self.last, self.busy_ps = state.first, state.last, state.busy_ps
-        self._latest, self._bound_ps, self._filling_ps = state.latest, state.bound_ps, state.filling_ps
+        self._since, self._work_ps = state.since, state.work_ps
+        self._bound_ps, self._filling_ps = state.bound_ps, state.filling_ps
         ended, self.spans = dict(state.ended), dict(state.spans)
         self._lanes = {}
         for ring, start, runs in state.runs:
             lane = self._lanes[ring] = Lane(start, ended.get(ring, (0, 0)))
             lane.runs.extend(runs)
-            lane.sums.extend(accumulate([run.packet_ps * (run.packets - 1) + run.last_ps for run in runs]))
         self._points = deque([Point(state.time, state.last_ring, dict(state.heads), -1)])
         self._go_back()

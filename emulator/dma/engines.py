@@ -182,15 +182,13 @@ class DmaEngines:
         """Return what plans of the first so many engines have of a transfer, worked out as far as that."""
         plans = self.plans
         parts: list[Shown] = []
-        for plan in plans:
+        index = 0
+        while index < len(plans):
+            plan = plans[index]
             pieces = plan.spans.get(transfer)
             if pieces is None:
-                break
-            parts.append((plan.first, plan.last, pieces))
-        index = len(parts)
-        while index < len(plans) and (plan := plans[index]).first < engines:
-            pieces = plan.spans.get(transfer)
-            if pieces is None:
+                if plan.first >= engines:
+                    break
                 # Where the engines go different ways, the other part stands behind this one, and its turn is next.
                 try:
                     plan.work_out(transfer)

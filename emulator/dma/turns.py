@@ -6,8 +6,6 @@ from which engines on it has not.
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 from emulator.dma.abreast import Abreast
 from emulator.dma.work import Apart, Head, Lane, Run, Time
 from formats.neuron_core import DMA_RINGS
@@ -16,12 +14,11 @@ __all__ = ["Turns"]
 
 # A ring that is through next: its run, the number of that, packets left, when the run before ended, and from when on.
 Due = tuple[int, Run, int, int, Time, int, int]
-# A ring that is ready: turns until its own, its number, packets left, how long each takes.
+# A ring that is ready: its place among turns, its number, packets left, how long each takes.
 Taking = tuple[int, int, int, int]
 # One that is not, on some engines: when it is ready on the first and on the last, from now, on engine 0 and so much
 # later on each; its number, packets left, how long each takes.
 Waiting = tuple[int, int, int, int, int, int, int]
-_FIRST = itemgetter(2, 0)  # of rings that are ready: the fewest packets, the next turn
 _NEVER = 1 << 62
 
 
@@ -143,10 +140,12 @@ class Turns(Abreast):
         last_ring = self._last_ring
         ready: list[Taking] = []
         waiting: list[Waiting] = []
-        soonest = _NEVER
+        soonest = least = _NEVER
+        place = through = length = 0
         for ring, (run, _, packets, _, is_ready) in heads.items():
+            each = run[4]
             if not is_ready:
-                _, _, gap, _, each, _, _, slope = run
+                _, _, gap, _, _, _, _, slope = run
                 gap -= at
                 slope -= step
                 begin, end = gap + slope * first, gap + slope * last
@@ -157,25 +156,32 @@ class Turns(Abreast):
                     if end < soonest:
                         soonest = end
                     continue
-            ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, run.packet_ps))
+            turn = ring if ring > last_ring else ring + DMA_RINGS
+            ready.append((turn, ring, packets, each))
+            length += each
+            if packets < least or (packets == least and turn < place):
+                least, place, through = packets, turn, ring
         if not ready:
             for one in waiting:
                 if not one[0] > 0 < one[1]:
                     self.is_over(0, 0, one[2], one[3])  # which raises Apart
             return self._begin()
-        place, through, least, _ = min(ready, key=_FIRST)
-        due = 0
+        # The first that has no more than any has its turn with its last packet when all have taken the others.
+        least -= 1
+        due = least * length
         for turn, _, _, each in ready:
-            due += each * (least if turn < place else least - 1)
+            if turn < place:
+                due += each
         if soonest <= due:
             return self._take_turns_until(ready, waiting)
         # What gets ready behind that is of no account here.
         for turn, ring, packets, _ in ready:
-            if turn != place:
-                run, number, _, ended, _ = heads[ring]
-                heads[ring] = run, number, packets - (least if turn < place else least - 1), ended, True
-        run, number, _, ended, _ = heads[through]
-        return through, run, number, 1, ended, at + due, step
+            run, number, _, ended, _ = heads[ring]
+            if ring == through:
+                found = ring, run, number, 1, ended, at + due, step
+            else:
+                heads[ring] = run, number, packets - least - (turn < place), ended, True
+        return found
 
     def _take_turns_until(self, ready: list[Taking], waiting: list[Waiting]) -> Due:
         """Go on as `_take_turns` where another ring gets ready in between.
@@ -188,61 +194,65 @@ class Turns(Abreast):
         last_ring, served = self._last_ring, 0
         while True:
             ready.sort()
-            # The first that has no more than any has its turn with its last packet when all have taken the others.
             length = before = place = 0
-            least = ready[0][2] + 1
+            least = _NEVER
             for index, (_, _, packets, each) in enumerate(ready):
                 if packets < least:
                     least, place, before = packets, index, length
                 length += each
-            due = served + (least - 1) * length + before
+            least -= 1
+            due = served + least * length + before
             # What gets ready behind that is of no account here.
-            next_round, next_place, cut = least, 0, None
+            next_round, next_place, cut = least + 1, 0, None
             for one in waiting:
                 begin, end, gap, slope, ring, _, _ = one
                 if begin > due < end:
                     continue
                 if not length:  # packets that take no time: whether it is ready is told now
                     self.is_over(served, 0, gap, slope)
-                turn, lead, index = (ring - last_ring - 1) % DMA_RINGS, served, 0
-                while index < len(ready) and ready[index][0] < turn:
-                    lead += ready[index][3]
+                turn = ring if ring > last_ring else ring + DMA_RINGS
+                lead, index = served, 0
+                for other, _, _, each in ready:
+                    if other > turn:
+                        break
+                    lead += each
                     index += 1
-                behind = least if index <= place else least - 1  # the first round in which it comes too late
-                on_first = min(-((lead - begin) // length), behind) if begin > lead else 0
-                on_last = min(-((lead - end) // length), behind) if end > lead else 0
-                soonest = on_first if on_first < on_last else on_last
-                if soonest >= behind or (soonest, index) > (next_round, next_place):
+                on_first = -((lead - begin) // length) if begin > lead else 0
+                on_last = -((lead - end) // length) if end > lead else 0
+                behind = least if index > place else least + 1  # the first round in which it comes too late
+                soonest = on_first if on_first < on_last else on_last  # noqa: FURB136  a call takes twice as long
+                if soonest >= behind or soonest > next_round or (soonest == next_round and index > next_place):
                     continue
-                if (soonest, index) < (next_round, next_place):
+                if soonest < next_round or index < next_place:
                     next_round, next_place, cut = soonest, index, None
                 if on_first != on_last:
                     cut = one, lead, behind
             if cut is not None:
                 self._go_apart(*cut, length)
-            if next_round == least:
-                _, through, _, _ = ready[place]
+            if next_round > least:
                 for index, (_, ring, packets, _) in enumerate(ready):
-                    if index != place:
-                        run, number, _, ended, _ = heads[ring]
-                        heads[ring] = run, number, packets - (least if index < place else least - 1), ended, True
-                run, number, _, ended, _ = heads[through]
-                return through, run, number, 1, ended, at + due, step
+                    run, number, _, ended, _ = heads[ring]
+                    if index == place:
+                        found = ring, run, number, 1, ended, at + due, step
+                    else:
+                        heads[ring] = run, number, packets - least - (index < place), ended, True
+                return found
             served += next_round * length
-            for _, _, _, each in ready[:next_place]:
-                served += each
             last_ring = ready[next_place - 1][1]  # the last one's of the round before where it is the first's turn
-            ready = [
-                ((ring - last_ring - 1) % DMA_RINGS, ring, packets - next_round - (index < next_place), each)
-                for index, (_, ring, packets, each) in enumerate(ready)
-            ]
-            asked, waiting = waiting, []
-            for one in asked:
+            asked, ready = ready, []
+            for index, (_, ring, packets, each) in enumerate(asked):
+                packets -= next_round
+                if index < next_place:
+                    packets -= 1
+                    served += each
+                ready.append((ring if ring > last_ring else ring + DMA_RINGS, ring, packets, each))
+            later, waiting = waiting, []
+            for one in later:
                 begin, end, _, _, ring, packets, each = one
                 if begin > served or end > served:
                     waiting.append(one)
                 else:
-                    ready.append(((ring - last_ring - 1) % DMA_RINGS, ring, packets, each))
+                    ready.append((ring if ring > last_ring else ring + DMA_RINGS, ring, packets, each))
 
     def _go_apart(self, one: Waiting, lead: int, behind: int, length: int) -> None:
         """Raise Apart: a ring has its first turn in other rounds on some engines than on others.

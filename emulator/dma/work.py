@@ -110,7 +110,8 @@ class PlanState(NamedTuple):
     busy_ps: int
     time: Time
     last_ring: int
-    latest: Time
+    since: Time
+    work_ps: int
     bound_ps: int
     filling_ps: int
     heads: tuple[tuple[int, Head], ...]
@@ -120,24 +121,23 @@ class PlanState(NamedTuple):
 
 
 class Lane:
-    """One ring: its runs from number `start` on, `ends` of those that are worked out, `sums` of the work up to each.
+    """One ring: its runs from number `start` on, `ends` of those that are worked out.
 
     `before` is when the run in front of them ended.
     """
 
-    __slots__ = ("before", "ends", "runs", "start", "sums")
+    __slots__ = ("before", "ends", "runs", "start")
 
     def __init__(self, start: int = 0, before: Time = (0, 0)) -> None:
         self.runs: list[Run] = []
         self.ends: list[Time] = []
-        self.sums: list[int] = []
         self.start, self.before = start, before
 
     def copy(self) -> Lane:
         """Return a ring with the same runs."""
         made = Lane.__new__(Lane)
         made.start, made.before = self.start, self.before
-        made.runs, made.ends, made.sums = self.runs.copy(), self.ends.copy(), self.sums.copy()
+        made.runs, made.ends = self.runs.copy(), self.ends.copy()
         return made
 
 
