@@ -12,9 +12,20 @@ from typing import Any
 
 from formats.dtypes import Dtype
 from neurontools.builder.trace import Space
-from neurontools.nki.strides import contiguous_strides
+from neurontools.nki.strides import contiguous_strides, reach_of
 
-__all__ = ["FAR", "INDIRECT", "NOTHING", "Bounds", "Kind", "Operations", "kind_of", "operations_under", "whole"]
+__all__ = [
+    "FAR",
+    "INDIRECT",
+    "NOTHING",
+    "WHOLES",
+    "Bounds",
+    "Kind",
+    "Operations",
+    "kind_of",
+    "operations_under",
+    "whole",
+]
 
 FAR = 1 << 90
 """The end of a slice without one in `Bounds`: no kernel names an element so far away."""
@@ -29,7 +40,9 @@ _MOST = 1 << 12
 _MOST_PARTS = 1 << 14
 _MOST_OPERATIONS = 1 << 13
 _kinds: dict[tuple[Any, ...], Kind] = {}
-_wholes: dict[tuple[Any, ...], Kind] = {}
+WHOLES: dict[tuple[Any, ...], Kind] = {}
+"""What `whole` has found, by shape, types, the identity of the memory and first partition: asked first at each tile."""
+
 _dims: dict[Dims, Dims] = {}
 _operations: dict[int, tuple[object, Operations]] = {}
 _parts = 0  # of all kinds, since they were forgotten last
@@ -44,7 +57,9 @@ class Kind:
     apart, so that it serves as a key: of one kind there may be several.
     """
 
-    __slots__ = ("base", "dims", "end", "low", "partition", "partitions", "parts", "row", "shape", "span", "strides")
+    __slots__ = (
+        "base", "dims", "end", "low", "partition", "partitions", "parts", "reach", "row", "shape", "span", "strides",
+    )  # fmt: skip
 
     def __init__(self, shape: _Shape, strides: _Shape, row: int, size: int, partition: int) -> None:
         self.shape = shape
@@ -56,16 +71,19 @@ class Kind:
         self.low, self.end = (self.base, self.base + row) if row else (-FAR, FAR)
         self.dims: Dims | None = None
         self.span = 0  # bytes of a partition from the first element to the last
+        below, above, first = reach_of(strides, shape)
+        # elements in front of the first one and behind it, in its partition and in all
+        self.reach = below, above, below + min(first, 0), above + max(first, 0)
         if 0 not in shape and not (row and strides[0] != row and shape[0] != 1):
             dims = tuple(zip(strides, shape, strict=True))
             if row:
                 dims = dims[1:] or ((1, 1),)
             self.dims = _dims.setdefault(dims, dims)  # traces hold millions
             self.span = (1 + sum(step * (count - 1) for step, count in dims)) * size
-        self.parts: dict[Bounds, tuple[Kind, int]] = {}  # with the elements in front of the first
+        self.parts: dict[Bounds | tuple[Any, ...], tuple[Kind, int]] = {}  # with the elements in front of the first
 
-    def remember(self, bounds: Bounds, kind: Kind, front: int) -> None:
-        """Note what an index makes of such a view."""
+    def remember(self, bounds: Bounds | tuple[Any, ...], kind: Kind, front: int) -> None:
+        """Note what an index, or a method with what it is given, makes of such a view."""
         global _parts
         _parts += 1
         if _parts > _MOST_PARTS:
@@ -93,8 +111,8 @@ def kind_of(shape: _Shape, strides: _Shape, offset: int, row: int, dtype: str, c
 
 def whole(shape: _Shape, dtype: str, code: Dtype, space: Space, address: tuple[int, int] | None) -> Kind:
     """Return the kind of all of an allocation, which is row major."""
-    key = shape, dtype, code, id(space), address
-    found = _wholes.get(key)
+    key = shape, dtype, code, id(space), 0 if address is None else address[0]
+    found = WHOLES.get(key)
     if found is None:
         row = 0
         if space is not _HBM:
@@ -102,7 +120,7 @@ def whole(shape: _Shape, dtype: str, code: Dtype, space: Space, address: tuple[i
             for extent in shape[1:]:
                 row *= extent
         found = kind_of(shape, contiguous_strides(shape), 0, row, dtype, code, space, address)
-        _wholes[key] = found
+        WHOLES[key] = found
     return found
 
 
@@ -110,7 +128,7 @@ def _forget() -> None:
     """Let go of all kinds; tensors that have one keep it."""
     global _parts
     _parts = 0
-    for table in (_kinds, _wholes, _dims):
+    for table in (_kinds, WHOLES, _dims):
         table.clear()
 
 

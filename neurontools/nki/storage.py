@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from formats.dtypes import Dtype
 from formats.neuron_core import PARTITIONS
-from neurontools.builder.trace import Space
+from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import DType, dtype_of
+from neurontools.nki.kinds import WHOLES, whole
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer
@@ -18,6 +21,9 @@ __all__ = ["constant_tensor", "identity_tile", "load_constant", "new_tensor"]
 
 # Python 3.11 takes as long to find a member of an enumeration in its class as for a dozen calls.
 _HBM, _SHARED = Space.HBM, MemoryRegion.shared_hbm
+_new: Callable[[type], Any] = object.__new__
+# What `View(...)` does, without the function of the named tuple around it.
+_view_of: Callable[[tuple[Any, ...]], View] = partial(tuple.__new__, View)
 
 
 def new_tensor(
@@ -31,14 +37,35 @@ def new_tensor(
     data: np.ndarray[Any, Any] | None = None,
 ) -> NkiTensor:
     """Allocate and return a tensor; with NKI_PRECISE_FP=0 narrow floats on chip are stored as fp32."""
-    space = region.space
-    code = dtype.code
+    space, code = region.space, dtype.code
     if not t.precise and space is not _HBM and dtype.is_float and dtype.itemsize < 4:
         code = Dtype.FLOAT32
     if kind is None:
         kind = "tile" if space is not _HBM else "shared" if region is _SHARED else "private"
-    allocation = t.allocate(space, code, shape, kind, name, address, data)
-    return NkiTensor.of(allocation, shape, dtype, region, name)
+    key = shape, dtype, code, id(space), 0 if address is None else address[0]
+    its = WHOLES.get(key) or whole(shape, dtype, code, space, address)
+    allocation = t.allocate(space, code, shape, kind, name, address, data, its)
+    if allocation.address is not address:  # the builder is to find another
+        its = whole(shape, dtype, code, space, None)
+    # what `NkiTensor(...)` does for arguments in their final form, without its function
+    new: NkiTensor = _new(NkiTensor)
+    new.shape = shape
+    new.strides = its.strides
+    new.offset = 0
+    new.dtype = dtype
+    new.allocation = allocation
+    new.buffer = region
+    new.name = name or allocation.name
+    new.code = code
+    new.itemsize = code.size
+    new._row = its.row
+    new._kind = its
+    dims = its.dims
+    # nearly every tile is an operand as it is
+    new._view = None if dims is None else _view_of((allocation, code, 0, its.partitions, 0, dims))
+    new._indirection = None
+    new._unchecked = False
+    return new
 
 
 def constant_tensor(t: Tracer, data: np.ndarray[Any, Any], name: str, dtype: DType | None = None) -> NkiTensor:

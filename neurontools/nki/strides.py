@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-__all__ = ["contiguous", "contiguous_strides", "infer_shape", "parse_rearrange", "reshape_strides"]
+__all__ = ["contiguous", "contiguous_strides", "infer_shape", "parse_rearrange", "reach_of", "reshape_strides"]
 
 Shape = tuple[int, ...]
 
@@ -32,6 +32,15 @@ def contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
                 return False
             step *= extent
     return True
+
+
+@lru_cache(maxsize=1 << 12)
+def reach_of(strides: Shape, shape: Shape) -> tuple[int, int, int]:
+    """Return the elements in front of the first one and behind it, but for the first dimension, and those of that."""
+    if not shape:
+        return 0, 0, 0
+    first, *spans = [stride * (count - 1) for stride, count in zip(strides, shape, strict=True)]
+    return sum(span for span in spans if span <= 0), sum(span for span in spans if span > 0), first
 
 
 def infer_shape(shape: Iterable[int], total: int) -> Shape | None:

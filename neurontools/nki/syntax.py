@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from formats.named_tuple import NamedTuple
 from formats.neff.visits import Loop
 
-__all__ = ["assigned_name", "loops_of"]
+__all__ = ["NAMED", "assigned_name", "loops_of"]
 
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _KNOWN = 1 << 14  # places of calls whose names are kept
@@ -23,7 +23,8 @@ _LEAVES = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store, ast.alias})
 _Position = tuple[int, int, int, int]  # line and column of the first character, and of the one behind the last
 
 
-_known: dict[tuple[int, int], tuple[CodeType, str, bool]] = {}
+NAMED: dict[tuple[int, int], tuple[CodeType, str, bool]] = {}
+"""What a call's value becomes, by the identity of its code and its instruction, as far as `assigned_name` was asked."""
 
 
 class _Block(NamedTuple):
@@ -181,11 +182,11 @@ def assigned_name(frame: FrameType | None, bottom: FrameType | None) -> str:
         # By identity, asked for at each tile: the hash of a code goes through all of its constants and names.
         code = frame.f_code
         key = id(code), frame.f_lasti
-        found = _known.get(key)
+        found = NAMED.get(key)
         if found is None:
-            if len(_known) >= _KNOWN:
-                _known.clear()
-            found = _known[key] = (code, *_look(code, frame.f_lasti))  # kept alive with its number
+            if len(NAMED) >= _KNOWN:
+                NAMED.clear()
+            found = NAMED[key] = (code, *_look(code, frame.f_lasti))  # kept alive with its number
         _, name, returned = found
         if name or not returned:
             return name

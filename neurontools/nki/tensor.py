@@ -12,7 +12,7 @@ from formats.dtypes import Dtype
 from formats.named_tuple import NamedTuple
 from neurontools.builder.trace import Allocation, Space, View
 from neurontools.nki.dtype import DType, dtype_of
-from neurontools.nki.kinds import FAR, INDIRECT, Bounds, Kind, kind_of, whole
+from neurontools.nki.kinds import FAR, INDIRECT, Bounds, Kind, kind_of
 from neurontools.nki.objects import NKIObject
 from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, region_of
@@ -120,29 +120,6 @@ class NkiTensor(ViewMethods, NKIObject):
         self._indirection: Indirection | None = None
         self._unchecked = False
 
-    @classmethod
-    def of(cls, allocation: Allocation, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion,
-           name: str) -> NkiTensor:  # fmt: skip
-        """Return the whole of a new allocation, as the constructor does for arguments in their final form."""
-        new: NkiTensor = _new(cls)
-        new.shape = shape
-        new.offset = 0
-        new.dtype = dtype
-        new.allocation = allocation
-        new.buffer = buffer
-        new.name = name or allocation.name
-        code = new.code = allocation.dtype
-        new.itemsize = code.size
-        kind = new._kind = whole(shape, dtype, code, allocation.space, allocation.address)
-        new.strides = kind.strides
-        new._row = kind.row
-        dims = kind.dims
-        # nearly every tile is an operand as it is
-        new._view = None if dims is None else _view_of((allocation, code, 0, allocation.partitions, 0, dims))
-        new._indirection = None
-        new._unchecked = False
-        return new
-
     def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Self:
         # without __init__, which would check again what is known: kernels make several views an operation
         new: Self = _new(NkiTensor)  # nothing inherits from it
@@ -162,6 +139,29 @@ class NkiTensor(ViewMethods, NKIObject):
         if found is not None and found.base is not None:
             raise complain(f"{self.name}: an indirect view of columns is used as it is, without further views")
         new._unchecked = self._unchecked
+        return new
+
+    def _of_kind(self, its: Kind, offset: int) -> Self:
+        """Return the view of a known kind with its first element at `offset`; this one is not indirect."""
+        new: Self = _new(NkiTensor)
+        new._kind = its
+        new.shape = its.shape
+        new.strides = its.strides
+        new.offset = offset
+        new.dtype = self.dtype
+        allocation = new.allocation = self.allocation
+        new.buffer = self.buffer
+        new.name = self.name
+        code = new.code = self.code
+        size = new.itemsize = self.itemsize
+        new._row = self._row
+        new._indirection = None
+        unchecked = new._unchecked = self._unchecked
+        dims = its.dims
+        # nearly every view is an operand as it is
+        new._view = None if dims is None or unchecked else _view_of(
+            (allocation, code, its.partition, its.partitions, (offset - its.base) * size, dims)
+        )  # fmt: skip
         return new
 
     # -- facts ----------------------------------------------------------------------------------------------------
@@ -310,20 +310,24 @@ class NkiTensor(ViewMethods, NKIObject):
             its, front = found
             offset = self.offset + front
             if its.low <= offset < its.end:
-                part: Self = _new(NkiTensor)
+                part: Self = _new(NkiTensor)  # as `_of_kind` does
                 part._kind = its
                 part.shape = its.shape
                 part.strides = its.strides
                 part.offset = offset
                 part.dtype = self.dtype
-                part.allocation = self.allocation
+                allocation = part.allocation = self.allocation
                 part.buffer = self.buffer
                 part.name = self.name
-                part.code = self.code
-                part.itemsize = self.itemsize
+                code = part.code = self.code
+                size = part.itemsize = self.itemsize
                 part._row = self._row
-                part._view = part._indirection = None
-                part._unchecked = self._unchecked
+                part._indirection = None
+                unchecked = part._unchecked = self._unchecked
+                dims = its.dims
+                part._view = None if dims is None or unchecked else _view_of(
+                    (allocation, code, its.partition, its.partitions, (offset - its.base) * size, dims)
+                )  # fmt: skip
                 return part
         new = self._part(key)
         if bounds is not None and found is None and kind is not INDIRECT:

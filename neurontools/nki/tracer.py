@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,13 +28,15 @@ from neurontools.builder.trace import (
     View,
 )
 from neurontools.nki.errors import NkiValidationError
-from neurontools.nki.kinds import NOTHING, Operations, operations_under
-from neurontools.nki.syntax import assigned_name
+from neurontools.nki.kinds import NOTHING, Kind, Operations, operations_under, whole
+from neurontools.nki.syntax import NAMED, assigned_name
 
 if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "OTHER_FILES",
+    "OUR_FILES",
     "OVERRIDES",
     "OpenLoop",
     "Surroundings",
@@ -48,6 +51,7 @@ __all__ = [
     "kernel_frame",
     "kernel_line",
     "kernel_place",
+    "threads",
     "tracer",
     "tracing",
 ]
@@ -64,8 +68,11 @@ class _Local(threading.local):
     tracer: Tracer | None = None
 
 
-_local = _Local()
+threads = _Local()
+"""What `tracer` looks at: whoever is called for each operation asks `threads.tracer or tracer()`, which is no call."""
+
 _HBM, _PSUM = Space.HBM, Space.PSUM
+_new: Callable[[type], Any] = object.__new__
 
 DEFAULT_TARGET = "trn3"
 """Target of a launch that nothing else decides, as the simulator's documentation says (nki.md 4.1)."""
@@ -74,21 +81,22 @@ OVERRIDES = ("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION")
 """Variables that decide before a kernel does, the first that is set."""
 
 
-_others: set[str] = set()  # files for which it does not
+OTHER_FILES: set[str] = set()
 OUR_FILES: set[str] = set()
-"""Files for which `is_ours` holds, as far as it was asked: walks along frames look here first, at each operation."""
+"""Files for which `is_ours` does not hold, and for which it does, as far as it was asked: walks along frames look here
+first, at each operation."""
 
 
 def is_ours(file: str) -> bool:
     """Return whether a source file is one of the front ends', or NumPy's: neither is where a kernel's line is."""
     if file in OUR_FILES:
         return True
-    if file in _others:
+    if file in OTHER_FILES:
         return False
     import numpy as np  # deferred: start-up
 
     ours = file.startswith((*_PACKAGE, os.path.join(np.__path__[0], "")))
-    (OUR_FILES if ours else _others).add(file)
+    (OUR_FILES if ours else OTHER_FILES).add(file)
     return ours
 
 
@@ -138,7 +146,7 @@ def kernel_line() -> Source:
 
     While what was called for earlier is carried out, that call's line.
     """
-    running = _local.tracer
+    running = threads.tracer
     if running is not None and running.called_at is not None:
         return running.called_at
     return _line_from(sys._getframe(1), running)
@@ -330,8 +338,12 @@ class Tracer:
         name: str = "",
         address: tuple[int, int] | None = None,
         data: np.ndarray[Any, Any] | None = None,
+        its: Kind | None = None,
     ) -> Allocation:
-        """Append an allocation; a shape that no partition range can hold is an error."""
+        """Append an allocation; a shape that no partition range can hold is an error.
+
+        `its` is the kind of all of it, where that is known.
+        """
         if name and not isinstance(name, str):
             raise self.unnamed(name)
         allocations = self.trace.allocations
@@ -342,19 +354,36 @@ class Tracer:
             frame: FrameType | None = sys._getframe(2)
             while frame is not None:
                 file = frame.f_code.co_filename
-                if file in _others or (file not in OUR_FILES and not is_ours(file)):
+                if file in OTHER_FILES or (file not in OUR_FILES and not is_ours(file)):
                     break
                 frame = frame.f_back
-            name = assigned_name(frame, self.bottom) or f"{space.value}_{index}"
-        if name in self.names:
+            found = None if frame is None else NAMED.get((id(frame.f_code), frame.f_lasti))
+            if found is not None and found[1]:
+                name = found[1]
+            else:
+                name = assigned_name(frame, self.bottom) or f"{space.value}_{index}"
+        names = self.names
+        if name in names:
             name = self.unique_name(name)
         else:
-            self.names[name] = 1
-        allocation = Allocation(index, space, name, dtype, shape, kind, address=address, data=data, born=len(self.ops))
+            names[name] = 1
+        if its is None:
+            its = whole(shape, dtype.name, dtype, space, address)
+        # What `Allocation(...)` does, without its function.
+        allocation: Allocation = _new(Allocation)
+        allocation.id = index
+        allocation.space = space
+        allocation.name = name
+        allocation.dtype = dtype
+        allocation.shape = shape
+        allocation.kind = kind
+        allocation.address = address
+        allocation.data = data
+        allocation.born = len(self.ops)
+        partitions = allocation.partitions = its.partitions
+        size = allocation.partition_bytes = its.span
         # PSUM has fewer bytes than SBUF in all generations, so that small tiles fit either
-        if space is not _HBM and (
-            allocation.partitions > PARTITIONS or allocation.partition_bytes > PSUM_BYTES or address is not None
-        ):
+        if space is not _HBM and (partitions > PARTITIONS or size > PSUM_BYTES or address is not None):
             self._check_tile(allocation)
         allocations.append(allocation)
         return allocation
@@ -400,7 +429,14 @@ class Tracer:
             return self.indirect.compute(self, instruction, engine, operands, fields, name)
         visits, inner = self.visits, sys._getframe(1)
         source = self.called_at or (_line_from(inner, self) if visits is None else visits.place(inner))
-        op = ComputeOp(instruction, engine, operands, fields, source, name)
+        # what `ComputeOp(...)` does, without its function, as for the other operations that traces have most of
+        op: ComputeOp = _new(ComputeOp)
+        op.instruction = instruction
+        op.engine = engine
+        op.operands = operands
+        op.fields = fields
+        op.source = source
+        op.name = name
         self.ops.append(op)
         return op
 
@@ -408,7 +444,13 @@ class Tracer:
         """Append one copy; remember inputs that it writes."""
         visits, inner = self.visits, sys._getframe(1)
         source = self.called_at or (_line_from(inner, self) if visits is None else visits.place(inner))
-        op = DmaOp(dst, src, engine, transpose, source, name)
+        op: DmaOp = _new(DmaOp)
+        op.dst = dst
+        op.src = src
+        op.engine = engine
+        op.transpose = transpose
+        op.source = source
+        op.name = name
         self.ops.append(op)
         if dst.allocation.kind == "input":
             self.written.add(dst.allocation.id)
@@ -428,14 +470,21 @@ class Tracer:
             return self.indirect.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
         visits, inner = self.visits, sys._getframe(1)
         source = self.called_at or (_line_from(inner, self) if visits is None else visits.place(inner))
-        op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, source, name)
+        op: MatmulOp = _new(MatmulOp)
+        op.dst = dst
+        op.stationary = stationary
+        op.moving = moving
+        op.accumulate = accumulate
+        op.is_transpose = is_transpose
+        op.source = source
+        op.name = name
         self.ops.append(op)
         return op
 
 
 def current() -> Tracer | None:
     """Return the tracer of this thread, or None outside a kernel."""
-    return _local.tracer
+    return threads.tracer
 
 
 def is_tracing() -> bool:
@@ -445,7 +494,7 @@ def is_tracing() -> bool:
 
 def tracer() -> Tracer:
     """Return the tracer of this thread; outside a kernel there is none, which is an error."""
-    found = _local.tracer
+    found = threads.tracer
     if found is None:
         raise NkiValidationError(
             f"NKI tensors and instructions exist only while a kernel is traced, at {kernel_place()}; "
@@ -463,9 +512,9 @@ class tracing:
         self._new = new
 
     def __enter__(self) -> Tracer:
-        self._before = _local.tracer
-        _local.tracer = self._new
+        self._before = threads.tracer
+        threads.tracer = self._new
         return self._new
 
     def __exit__(self, *raised: object) -> None:
-        _local.tracer = self._before
+        threads.tracer = self._before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -12,11 +11,14 @@ from formats.dtypes import Dtype
 from neurontools.builder.trace import Allocation
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.errors import NkiValidationError, UnsupportedError
+from neurontools.nki.kinds import INDIRECT, Kind
 from neurontools.nki.regions import MemoryRegion
-from neurontools.nki.strides import contiguous_strides, infer_shape, parse_rearrange, reshape_strides
+from neurontools.nki.strides import contiguous_strides, infer_shape, parse_rearrange, reach_of, reshape_strides
 from neurontools.nki.tracer import current, kernel_line, kernel_place, tracer
 
 __all__ = ["ViewMethods", "complain", "unsupported"]
+
+_INTEGER = frozenset((int,))
 
 
 def complain(message: str) -> NkiValidationError:
@@ -57,13 +59,6 @@ def unsupported(feature: str) -> UnsupportedError:
     return UnsupportedError(f"{feature} is not supported yet, at {kernel_place()}")
 
 
-@lru_cache(maxsize=1 << 12)
-def _reach(strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Return the elements in front of the first one and behind it, but for the first dimension, and those of that."""
-    first, *spans = [stride * (count - 1) for stride, count in zip(strides, shape, strict=True)]
-    return sum(span for span in spans if span <= 0), sum(span for span in spans if span > 0), first
-
-
 class Walk(Protocol):
     """What index expressions of the first generation name, dimension by dimension."""
 
@@ -89,7 +84,11 @@ class ViewMethods:
         _indirection: Any
         _unchecked: bool | Walk
 
+        _kind: Kind | None
+
         def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Self: ...
+        def _of_kind(self, its: Kind, offset: int) -> Self: ...
+        def _find_kind(self) -> Kind: ...
         def __getitem__(self, key: Any) -> Self: ...
         def _across_partitions(self, shape: tuple[int, ...]) -> Self: ...
         def _indirect(self, new: Self, kind: str, index: Any, step: int, base: Self | None = None) -> Self: ...
@@ -194,6 +193,13 @@ class ViewMethods:
         On chip shape[0] stays; a tile in SBUF that changes it is copied, for reading only (nki/reshaping.py).
         """
         wanted = (shape, *more) if isinstance(shape, int) else tuple(shape)
+        key: tuple[Any, ...] | None = None
+        kind = self._kind or self._find_kind()
+        if kind is not INDIRECT and _INTEGER.issuperset(map(type, wanted)):
+            key = "reshape", wanted
+            known = kind.parts.get(key)
+            if known is not None:
+                return self._of_kind(known[0], self.offset)
         new = infer_shape(wanted, self.size)
         if new is None:
             raise complain(f"{self.name}: reshape {wanted} does not fit {self.size} elements of {self.shape}")
@@ -208,7 +214,10 @@ class ViewMethods:
             raise complain(
                 f"{self.name}: reshape {new} of shape {self.shape}, strides {self.strides} would need a copy"
             )
-        return self._make(new, strides, self.offset)
+        view = self._make(new, strides, self.offset)
+        if key is not None:
+            kind.remember(key, view._find_kind(), 0)
+        return view
 
     def rearrange(
         self, src_pattern: Sequence[Any], dst_pattern: Sequence[Any], fixed_sizes: dict[str, int] | None = None
@@ -266,6 +275,25 @@ class ViewMethods:
         dtype: Any = None,
     ) -> Self:
         """Return the view of explicit [stride, count] pairs over the storage, `offset` elements on from this one."""
+        key: tuple[Any, ...] | None = None
+        if (
+            scalar_offset is vector_offset is None
+            and (dtype is None or dtype is self.dtype)
+            and (offset is None or offset.__class__ is int)
+            and not self._unchecked
+            and (kind := self._kind or self._find_kind()) is not INDIRECT
+        ):  # what the same pattern makes of such a view is known from the second time on
+            first, row = self.offset + (offset or 0), self._row
+            try:
+                steps, counts = zip(*pattern, strict=True)
+                key = "ap", steps, counts, first // row if row else 0
+                known = kind.parts.get(key)
+            except (TypeError, ValueError):  # of what are no pairs of integers, which is told below
+                key = known = None
+            if known is not None and _INTEGER.issuperset(map(type, steps + counts)):
+                its = known[0]
+                if self._is_within(its, first):
+                    return self._of_kind(its, first)
         try:
             shape = tuple([operator.index(count) for _, count in pattern])
             strides = tuple([operator.index(stride) for stride, _ in pattern])
@@ -284,6 +312,8 @@ class ViewMethods:
         if scalar_offset is None and vector_offset is None:
             # Kernels make patterns that they then do not use: one that leaves its storage is an error where it is used.
             new._unchecked = self._unchecked or new._reach_problem() is not None
+            if key is not None and not new._unchecked:
+                kind.remember(key, new._find_kind(), start)
             return new
         if scalar_offset is not None and vector_offset is not None:
             raise complain(f"{self.name}: ap takes scalar_offset or vector_offset, not both")
@@ -330,9 +360,17 @@ class ViewMethods:
         if problem is not None:
             raise leaves(problem)
 
+    def _is_within(self, its: Kind, offset: int) -> bool:
+        """Return whether `_reach_problem` would find nothing wrong with a view of a kind."""
+        below, above, lowest, highest = its.reach
+        row, one = self._row, self.allocation
+        if row and not (offset - its.base + below >= 0 and offset - its.base + above < row):
+            return False
+        return offset + lowest >= 0 and offset + highest < one.partitions * one.partition_bytes // self.itemsize
+
     def _reach_problem(self) -> str | None:
         """Return what is wrong with a pattern that leaves the allocation, or a partition."""
-        below, above, first = _reach(self.strides, self.shape)
+        below, above, first = reach_of(self.strides, self.shape)
         low, high, row = self.offset + below, self.offset + above, self._row
         if first > 0:
             high += first

@@ -473,5 +473,5 @@ def test_what_is_known_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         assert outcome(steps, "trn2") == expected
         assert len(kinds._kinds) <= 8
         assert kinds._parts <= 8
-        assert len(kinds._wholes) <= 2 * 8
+        assert len(kinds.WHOLES) <= 2 * 8
         assert all(len(known) <= 4 for _, known in kinds._operations.values())

@@ -12,7 +12,7 @@ from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject
 from neurontools.nki.operators import operator_of
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, tracer
+from neurontools.nki.tracer import Tracer, threads, tracer
 
 __all__ = ["activation", "activation_reduce"]
 
@@ -93,7 +93,7 @@ def _activation(
     reduce_cmd: Any,
     name: str | None,
 ) -> NkiInstruction:
-    t = tracer()
+    t = threads.tracer or tracer()
     key: tuple[Any, ...] | None = None
     if reduce_res is None and reduce_op is None and reduce_cmd is _IDLE:
         try:

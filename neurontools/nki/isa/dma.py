@@ -17,7 +17,7 @@ from neurontools.nki.isa.refusals import reject, unsupported
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, tracer
+from neurontools.nki.tracer import Tracer, threads, tracer
 
 __all__ = ["check_priority", "dma_copy", "dma_transpose"]
 
@@ -40,7 +40,7 @@ def dma_copy(
     unique_indices: Any = None,
 ) -> NkiInstruction:
     """Copy between HBM and SBUF in any direction, casting through fp32; equal element counts, shapes may differ."""
-    t = tracer()
+    t = threads.tracer or tracer()
     instruction = "dma_copy"
     key: tuple[Any, ...] | None
     try:

@@ -22,7 +22,7 @@ from neurontools.nki.isa.refusals import reject, unsupported
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import identity_tile, new_tensor
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, tracer
+from neurontools.nki.tracer import Tracer, threads, tracer
 
 __all__ = ["nc_matmul", "nc_transpose"]
 
@@ -65,7 +65,7 @@ def nc_matmul(
 
     The onezero hints change cost only and are not recorded; row tiling changes placement only and is checked.
     """
-    t = tracer()
+    t = threads.tracer or tracer()
     key: tuple[Any, ...] | None
     try:
         key = ("nc_matmul", dst._kind or dst._find_kind(), stationary._kind or stationary._find_kind(),
@@ -79,9 +79,11 @@ def nc_matmul(
     if known is not None and key is not None:
         left, right = stationary._view or stationary.base_view, moving._view or moving.base_view
         out = dst._view or dst.base_view
-        if not known[1] and (dst.allocation.address is not None
-                             or out.offset % PSUM_BANK_BYTES + key[1].span > PSUM_BANK_BYTES):  # fmt: skip
-            psum_span(t, "nc_matmul", out)
+        if not known[1]:
+            address = dst.allocation.address
+            start = out.offset if address is None else out.offset + address[1]
+            if start % PSUM_BANK_BYTES + key[1].span > PSUM_BANK_BYTES:
+                psum_span(t, "nc_matmul", out)
         return NkiInstruction(t.matmul(out, left, right, accumulate, known[0], name))
     left = _source(t, "stationary", stationary)
     right = _source(t, "moving", moving)
@@ -231,7 +233,7 @@ def nc_transpose(
     Tensor engine (SBUF to PSUM, up to 128 x 128) when a side is over 32 or the result goes from SBUF to PSUM; else
     Vector. A dst larger than the result is filled from its corner.
     """
-    t = tracer()
+    t = threads.tracer or tracer()
     instruction = "nc_transpose"
     tensor(t, instruction, "data", data)
     tensor(t, instruction, "dst", dst)

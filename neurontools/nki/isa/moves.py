@@ -19,16 +19,18 @@ from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject, told
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, tracer
+from neurontools.nki.tracer import Tracer, threads, tracer
 
 __all__ = ["memset", "nc_stream_shuffle", "tensor_copy"]
+
+_SHUFFLED = frozenset((*range(32), 255))  # what elements of a mask may be
 
 
 def tensor_copy(
     dst: NkiTensor, src: NkiTensor, engine: Any = engines.unknown, name: str | None = None, dtype: Any = None
 ) -> NkiInstruction:
     """Copy a tile, casting through fp32 when the types differ; Vector engine unless another is asked for."""
-    t = tracer()
+    t = threads.tracer or tracer()
     key: tuple[Any, ...] | None
     try:
         key = "tensor_copy", dst._kind or dst._find_kind(), src._kind or src._find_kind(), engine
@@ -69,7 +71,7 @@ def no_psum(t: Tracer, instruction: str, *views: View) -> None:
 
 def memset(dst: NkiTensor, value: Any, engine: Any = engines.unknown, name: str | None = None) -> NkiInstruction:
     """Fill a tile with a number, given in the tile's own type; Vector engine unless GpSimd is asked for."""
-    t = tracer()
+    t = threads.tracer or tracer()
     key: tuple[Any, ...] | None = None
     if value.__class__ is float or value.__class__ is int:
         try:
@@ -124,14 +126,14 @@ def ones_tile(t: Tracer, code: Dtype) -> NkiTensor:
 
 def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Any, name: str | None = None) -> NkiInstruction:
     """Permute partitions inside each group of 32 by a mask of 32 source partitions; 255 leaves one untouched."""
-    t = tracer()
+    t = threads.tracer or tracer()
     instruction = "nc_stream_shuffle"
     tensor(t, instruction, "src", src)
     tensor(t, instruction, "dst", dst)
-    mask = tuple(operator.index(one) for one in shuffle_mask)
+    mask = tuple(map(operator.index, shuffle_mask))
     if len(mask) != 32:
         raise reject(t, instruction, "shuffle_mask", f"{len(mask)} long", "must have 32 elements")
-    if any(not (0 <= one < 32 or one == 255) for one in mask):
+    if not _SHUFFLED.issuperset(mask):
         raise reject(t, instruction, "shuffle_mask", list(mask), "elements must be 0 to 31, or 255")
     src_view, dst_view = tile(t, instruction, "src", src), tile(t, instruction, "dst", dst)
     if src.dtype != dst.dtype:

@@ -12,7 +12,7 @@ from neurontools.nki.isa.checks import alu, bitvec_dtypes, flag, same_partitions
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, tracer
+from neurontools.nki.tracer import Tracer, threads, tracer
 
 __all__ = ["tensor_reduce", "trailing_axes"]
 
@@ -78,7 +78,7 @@ def tensor_reduce(
 
     The word folds its innermost pattern dimensions, so kept and folded dimensions are merged apart from each other.
     """
-    t = tracer()
+    t = threads.tracer or tracer()
     instruction = "tensor_reduce"
     key: tuple[Any, ...] | None = None
     if axis.__class__ is int and negate.__class__ is bool and keepdims.__class__ is bool:

@@ -26,7 +26,7 @@ from neurontools.nki.isa.moves import no_psum
 from neurontools.nki.isa.refusals import reject
 from neurontools.nki.operators import Operator, UnaryOperator
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, tracer
+from neurontools.nki.tracer import Tracer, threads, tracer
 
 __all__ = ["reciprocal", "scalar_tensor_tensor", "tensor_scalar", "tensor_tensor", "tensor_tensor_scan"]
 
@@ -44,7 +44,7 @@ def tensor_tensor(
 
     Vector engine by default; GpSimd for nl.power, and for all-int32/uint32 operands in SBUF (exact there).
     """
-    t = tracer()
+    t = threads.tracer or tracer()
     key: tuple[Any, ...] | None
     try:
         key = ("tensor_tensor", dst._kind or dst._find_kind(), data1._kind or data1._find_kind(),
@@ -111,7 +111,7 @@ def tensor_scalar(
     name: str | None = None,
 ) -> NkiInstruction:
     """Compute dst = (data op0 operand0) op1 operand1, with numbers or (partitions, 1) tiles; op1 is optional."""
-    t = tracer()
+    t = threads.tracer or tracer()
     instruction = "tensor_scalar"
     key: tuple[Any, ...] | None = None
     if reverse0.__class__ is bool and reverse1.__class__ is bool:

@@ -17,7 +17,7 @@ from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, region_of
 from neurontools.nki.storage import constant_tensor, load_constant, new_tensor
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import tracer
+from neurontools.nki.tracer import threads, tracer
 from neurontools.nki.views import complain
 
 __all__ = [
@@ -38,8 +38,6 @@ _INTEGER = frozenset((int,))
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    if shape.__class__ is tuple and shape and _INTEGER.issuperset(map(type, shape)) and min(shape) > 0:
-        return shape  # the usual case
     try:
         result = (
             tuple(operator.index(one) for one in shape) if isinstance(shape, Iterable) else (operator.index(shape),)
@@ -53,7 +51,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 def ndarray(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "", address: Any = None) -> NkiTensor:
     """Allocate a tensor, its contents undefined; `address` is (partition, byte in the partition), on chip only."""
-    t = tracer()
+    t = threads.tracer or tracer()
     region = buffer if buffer.__class__ is MemoryRegion else region_of(buffer)
     place = None
     if address is not None:
@@ -62,12 +60,14 @@ def ndarray(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str =
                 f"ndarray: address={address} of a tensor in {region.value}; only SBUF and PSUM have addresses"
             )
         try:
-            partition, byte = (operator.index(one) for one in address)
+            partition, byte = map(operator.index, address)
         except (TypeError, ValueError):
             raise t.error(f"ndarray: address={address!r} must be (partition, byte)") from None
         place = (partition, byte)
     kind = dtype if dtype.__class__ is DType else dtype_of(dtype)
-    return new_tensor(t, _shape(shape), kind, region, name, place)
+    if not (shape.__class__ is tuple and shape and _INTEGER.issuperset(map(type, shape)) and min(shape) > 0):
+        shape = _shape(shape)
+    return new_tensor(t, shape, kind, region, name, place)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "") -> NkiTensor:
