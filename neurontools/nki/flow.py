@@ -89,7 +89,7 @@ class Flow:
             return None
         stored = (name for place, name in self._stores if lowest <= place <= highest)
         found = tuple(dict.fromkeys((*self._always, *stored)))
-        return found if len(found) <= max(_FEW, len(self.code.co_varnames) // 3) else None
+        return found if len(found) <= max(_FEW, len(self.code.co_varnames) // 2) else None
 
     def _read(self) -> list[tuple[int, str]]:
         """Return where which variable is stored; note jumps back, and what others may store."""
@@ -134,7 +134,7 @@ def _writes_cells(code: CodeType) -> bool:
     return any(_STORES_OF_CELLS.search(one.co_code[::2]) is not None or _writes_cells(one) for one in inside)
 
 
-_FEW = 6  # variables that are looked at one by one in any case, else up to a third of them
+_FEW = 6  # variables that are looked at one by one in any case, else up to half of them
 _MOST = 1 << 10
 # By the identity of a code, which is kept with it: its hash would go through all of its constants and names.
 _flows: dict[int, Flow] = {}

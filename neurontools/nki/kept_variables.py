@@ -50,28 +50,30 @@ class TooMuchError(Exception):
     """A list holds more than is copied at every visit."""
 
 
-def freeze(variables: dict[str, Any], among: Iterable[str]) -> list[str]:
-    """Put copies into the place of lists, so that they hold what they hold now; return the variables that have some.
+def freeze(variables: dict[str, Any], among: Iterable[str]) -> dict[str, Any]:
+    """Put copies into the place of lists, so that they hold what they hold now; return the lists that have some.
 
     `among` are the variables that are lists, tuples or dictionaries. Of those without a tensor or another list nothing
     is kept, whatever is in them. Raises TooMuchError where one is long.
     """
-    found = []
+    found: dict[str, Any] = {}
     for name in among:
         value = variables[name]
         kind = type(value)
-        if kind is tuple and not _may_hold(value):
+        if kind is tuple and not (value and type(value[0]) in _TELLING):
             continue
         if len(value) > _HELD:
             raise TooMuchError
-        if _TELLING.isdisjoint(map(type, value.values() if kind is dict else value)):
+        kinds = {*map(type, value.values() if kind is dict else value)}
+        if _TELLING.isdisjoint(kinds):
             variables[name] = _UNTOLD
-            found.append(name)
+        elif not HOLDERS.isdisjoint(kinds):
+            variables[name] = _frozen(value, _DEEP)
+        elif kind is not tuple:
+            variables[name] = value.copy()
+        else:
             continue
-        frozen = _frozen(value, _DEEP)
-        if frozen is not value:
-            variables[name] = frozen
-            found.append(name)
+        found[name] = value
     return found
 
 
@@ -79,12 +81,13 @@ def _frozen(value: Any, deep: int) -> Any:
     """Return a copy of a list or dictionary, with those in it; a tuple without any is the same."""
     if len(value) > _HELD:
         raise TooMuchError
-    if type(value) is dict:
-        return {key: _frozen(each, deep - 1) if deep > 1 and type(each) in HOLDERS else each
-                for key, each in value.items()}  # fmt: skip
     kind = type(value)
-    if deep > 1 and not HOLDERS.isdisjoint(map(type, value)):
-        return kind([_frozen(each, deep - 1) if type(each) in HOLDERS else each for each in value])
+    if deep > 1:
+        if kind is dict:
+            if not HOLDERS.isdisjoint(map(type, value.values())):
+                return {key: _frozen(each, deep - 1) if type(each) in HOLDERS else each for key, each in value.items()}
+        elif not HOLDERS.isdisjoint(map(type, value)):
+            return kind([_frozen(each, deep - 1) if type(each) in HOLDERS else each for each in value])
     return value if kind is tuple else value.copy()
 
 
@@ -157,6 +160,7 @@ class KeptVariables:
         known, lists = self.known, self.lists
         others: list[str] = []
         gone: list[str] = []
+        is_new = False
         if names is None:
             if [*variables] == [*known]:
                 others = [*compress(known, map(is_not, variables.values(), known.values()))]
@@ -166,9 +170,12 @@ class KeptVariables:
                 known = self.known = variables
         else:
             for name in names:
-                value = variables.get(name, _NOTHING)
-                if value is not known.get(name, _NOTHING):
+                value, before = variables.get(name, _NOTHING), known.get(name, _NOTHING)
+                if value is not before:
                     (gone if value is _NOTHING else others).append(name)
+                    is_new = is_new or before is _NOTHING
+            if is_new:  # all are there then, in the order in which the frame has them
+                known = self.known = variables
         for name in others:
             value = known[name] = variables[name]
             if type(value) in HOLDERS and (type(value) is not tuple or _may_hold(value) or name in self.listed):

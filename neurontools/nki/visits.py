@@ -18,15 +18,15 @@ from formats.neff.visits import Site, Value
 from neurontools.builder.trace import Place
 from neurontools.nki.flow import Flow, flow_of
 from neurontools.nki.kept_variables import HOLDERS, KeptVariables, TooMuchError, freeze
-from neurontools.nki.tracer import OUR_FILES, is_ours
+from neurontools.nki.tracer import OTHER_FILES, OUR_FILES, is_ours
 
 __all__ = ["VisitRecorder"]
 
 _PENDING = 1 << 11  # visits that are noted without a row
 _is_holder = HOLDERS.__contains__
 _settling = RLock()  # who read the same file at the same time
-# The call, the visit that called its function, site, instruction, which variables may be others, and what all of them
-# held, None where none is another.
+# The call, the visit that called its function, site, instruction, which variables may be others, None for any, and what
+# at least these held, None where none is another.
 _Visit = tuple[int, int, Site, int, tuple[str, ...] | None, dict[str, Any] | None]
 # What `Place(...)` does but for the visit, without its function: one is made for each operation.
 _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
@@ -47,7 +47,7 @@ class _Call:
         self.at = -1  # the instruction of the last visit
         self.visit = -1
         self.place: Place  # of the last visit
-        self.held: list[str] = []  # those of its variables that may change while they stay the same object
+        self.held: dict[str, Any] = {}  # those of its variables that may change while they stay the same object
 
 
 class VisitRecorder:
@@ -59,12 +59,13 @@ class VisitRecorder:
     another call is another frame; `close` lets go of them.
     """
 
-    __slots__ = ("_begun", "_bottom", "_calls", "_count", "_due", "_kept", "_most", "_numbered", "_numbers", "_pending",
-                 "_rows", "_sites")  # fmt: skip
+    __slots__ = ("_begun", "_bottom", "_calls", "_count", "_due", "_frames", "_kept", "_most", "_numbered", "_numbers",
+                 "_pending", "_rows", "_sites")  # fmt: skip
 
     def __init__(self, bottom: FrameType) -> None:
         self._bottom: FrameType | None = bottom
         self._calls: list[_Call] = []  # the kernel's first
+        self._frames: list[FrameType] = []  # theirs
         self._numbers: dict[Site, int] = {}
         self._numbered: dict[int, tuple[int, Site]] = {}  # by identity: the hash of a site goes through its loops
         self._sites: list[Site] = []
@@ -91,25 +92,29 @@ class VisitRecorder:
     def close(self) -> None:
         """Let go of all frames."""
         self._bottom = None
+        self._frames.clear()
         self._calls.clear()
 
     def place(self, inner: FrameType) -> Place:
         """Return the place of what the kernel calls just now, with its visit; `inner` is a frame in what it calls."""
         calls = self._calls
-        call = calls[-1] if calls else None
-        last = None if call is None else call.frame
-        callee, frame = inner, inner.f_back
-        inside = inner.f_code.co_filename in OUR_FILES
-        while inside and frame is not last and frame is not None:  # what is called calls others of ours
-            inside = frame.f_code.co_filename in OUR_FILES
-            if inside:
-                callee, frame = frame, frame.f_back
         waiting: list[tuple[FrameType, FrameType]] | tuple[()] = ()
-        if inside and frame is not None and call is not None:  # the usual case: the same function calls something else
-            if call.callee is callee:
-                return call.place
+        found: Place | list[tuple[FrameType, FrameType]] | None = None
+        if calls and inner.f_code.co_filename in OUR_FILES:
+            call = calls[-1]
+            frame = call.frame
+            callee, one = inner, inner.f_back
+            while one is not frame:  # what is called calls others of ours
+                if one is None or one.f_code.co_filename not in OUR_FILES:
+                    found = self._found(one, callee)
+                    break
+                callee, one = one, one.f_back
+            else:  # the usual case: the same function calls something else
+                if call.callee is callee:
+                    return call.place
         else:
-            found = self._found(inner)
+            found = self._found(inner, None)
+        if found is not None:
             if isinstance(found, Place):
                 return found
             waiting = found
@@ -123,11 +128,7 @@ class VisitRecorder:
             site, names, line = call.steps.get(key) or call.flow.step(key, frame)
             variables: dict[str, Any] | None = None
             if names != () or call.held or frame.f_trace is not None:
-                variables = {**frame.f_locals}  # which takes a while: not where nothing is stored
-                if frame.f_trace is not None:
-                    names = None  # somebody who steps through the kernel may give variables other values
-                if call.held or names is None or not HOLDERS.isdisjoint(map(type, map(variables.get, names))):
-                    names = self._held(call, variables, names)
+                names, variables = self._noticed(call, frame, names)
             visit = call.visit = self._count
             self._count = visit + 1
             self._pending.append((call.number, call.parent, site, at, names, variables))
@@ -140,16 +141,15 @@ class VisitRecorder:
             frame, callee = waiting.pop()
             call = self._call(frame)
 
-    def _found(self, inner: FrameType) -> Place | list[tuple[FrameType, FrameType]]:
+    def _found(self, frame: FrameType | None, called: FrameType | None) -> Place | list[tuple[FrameType, FrameType]]:
         """Return the frames of the kernel that have gone on, with what they call, innermost first.
 
-        Where there are none, a place: that of the last visit, or one without a visit outside of the kernel.
+        Where there are none, a place: that of the last visit, or one without a visit outside of the kernel. `frame` has
+        called the frame `called`, if any.
         """
-        frame: FrameType | None = inner
-        called: FrameType | None = None
         while frame is not None:  # two or three frames
             file = frame.f_code.co_filename
-            if file not in OUR_FILES and not is_ours(file):
+            if file in OTHER_FILES or (file not in OUR_FILES and not is_ours(file)):
                 break
             called, frame = frame, frame.f_back
         if frame is None:
@@ -159,24 +159,39 @@ class VisitRecorder:
             return Place(frame.f_code.co_filename, frame.f_lineno, -1)
         return found or self._calls[-1].place
 
-    def _held(self, call: _Call, variables: dict[str, Any], names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Note what the lists among variables hold now; return the variables that may be others than before."""
+    def _noticed(
+        self, call: _Call, frame: FrameType, names: tuple[str, ...] | None
+    ) -> tuple[tuple[str, ...] | None, dict[str, Any]]:
+        """Return which variables may be others than before, None for any, and what at least these hold now.
+
+        `names` are those that may have been given a value since the last visit; what is in lists may be another anyway.
+        """
         before = call.held
-        if names is None:
+        is_stepped = frame.f_trace is not None  # somebody who steps through the kernel may give variables other values
+        if names == () and not is_stepped and self._most > 1:
+            variables = before.copy()
+            try:
+                call.held = freeze(variables, before)
+                return (*before,), variables
+            except TooMuchError:  # which is met again below
+                pass
+        variables = {**frame.f_locals}  # which takes a while: not where nothing is stored
+        if is_stepped or names is None:
+            names = None
             among = [*compress(variables, map(_is_holder, map(type, variables.values())))]
         else:  # the others are those of the last visit
-            those = dict.fromkeys((*before, *names))
+            those = dict.fromkeys((*before, *names)) if before else names
             among = [*compress(those, map(_is_holder, map(type, map(variables.get, those))))]
-        if self._most > 1:
+        if self._most > 1 and (among or before):
             try:
                 call.held = freeze(variables, among)
             except TooMuchError:
                 self._most = 1
         if self._most == 1:  # every visit is worked out at once, from the lists themselves
             self._due = 0
-            variables.update(call.frame.f_locals)
-            call.held = among
-        return None if before or call.held else names
+            variables.update(frame.f_locals)
+            call.held = {name: variables[name] for name in among}
+        return (None if before or call.held else names), variables
 
     def _settle(self) -> None:
         """Work out the rows of the visits that have none yet."""
@@ -195,6 +210,8 @@ class VisitRecorder:
             if own is not None:
                 rows.append((parent, site, kept.base, turn, own))
             elif variables is not None:
+                if kept.base >= 0:  # of those that are as before the visit may have no note
+                    variables = kept.known
                 rows.append((parent, site, -1, turn, kept.start(len(rows), variables)))
         if self._bottom is None:  # it was the last of the kernel: what it held is let go of
             stack.clear()
@@ -212,28 +229,25 @@ class VisitRecorder:
 
         What has returned is forgotten.
         """
-        calls = self._calls
+        frames = self._frames
         bottom = self._bottom
         chain: list[tuple[FrameType, FrameType]] = []
         one: FrameType | None = frame
         while one is not None and one is not bottom:
             file = one.f_code.co_filename
-            if file not in OUR_FILES and not is_ours(file):
-                for depth in range(len(calls) - 1, -1, -1):
-                    if calls[depth].frame is one:
-                        break
-                else:
-                    depth = -1
-                if depth >= 0:  # those around it still make the call that led here
-                    del calls[depth + 1 :]
-                    if calls[depth].callee is not callee:
+            if file in OTHER_FILES or (file not in OUR_FILES and not is_ours(file)):
+                if one in frames:  # those around it still make the call that led here
+                    behind = frames.index(one) + 1
+                    del frames[behind:], self._calls[behind:]
+                    if self._calls[-1].callee is not callee:
                         chain.append((one, callee))
                     return chain
                 chain.append((one, callee))
             callee, one = one, one.f_back
         if one is None:
             return None
-        calls.clear()
+        frames.clear()
+        self._calls.clear()
         return chain
 
     def _call(self, frame: FrameType) -> _Call:
@@ -242,4 +256,5 @@ class VisitRecorder:
         call = _Call(self._begun, frame, flow_of(frame.f_code), calls[-1].visit if calls else -1)
         self._begun += 1
         calls.append(call)
+        self._frames.append(frame)
         return call
