@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 __all__ = ["NKIObject"]
 
+_assign = object.__setattr__  # also where the class is a frozen dataclass
 
 # By class, with its dataclass fields: the decorator may come behind the first look. Kernels make such objects by the
 # hundred, and classes of a script go with it.
@@ -16,7 +17,7 @@ _known: WeakKeyDictionary[type, tuple[object, dict[str, Any]]] = WeakKeyDictiona
 
 
 def _fields(cls: type) -> dict[str, Any]:
-    """Return annotated names in order, oldest base first, each with its dataclass field or None."""
+    """Return annotated names in order, oldest base first, each with what makes its default value, or None."""
     declared = getattr(cls, "__dataclass_fields__", None)
     known = _known.get(cls)
     if known is not None and known[0] is declared:
@@ -25,7 +26,9 @@ def _fields(cls: type) -> dict[str, Any]:
     for base in reversed(cls.__mro__):
         for name in inspect.get_annotations(base):
             names[name] = None
-    names.update(declared or {})
+    for name, field in (declared or {}).items():
+        is_made = isinstance(field, dataclasses.Field) and field.default_factory is not dataclasses.MISSING
+        names[name] = field.default_factory if is_made else None
     _known[cls] = declared, names
     return names
 
@@ -39,22 +42,22 @@ def _lenient_init(self: Any, *args: Any, **kwargs: Any) -> None:
     names = _fields(cls)
     if len(args) > len(names):
         raise TypeError(f"{cls.__name__} takes {len(names)} positional arguments but {len(args)} were given")
-    values = dict(zip(names, args, strict=False))
-    for name, value in kwargs.items():
-        if name in values:
-            raise TypeError(f"{cls.__name__} got two values for {name!r}")
-        if name not in names and not hasattr(cls, name):
-            raise TypeError(f"{cls.__name__} has no field {name!r}")
-        values[name] = value
-    for name, field in names.items():
-        if name not in values:
-            if isinstance(field, dataclasses.Field) and field.default_factory is not dataclasses.MISSING:
-                values[name] = field.default_factory()
-            else:
-                values[name] = getattr(cls, name, None)
+    if not args and kwargs.keys() <= names.keys():  # the usual case
+        values = kwargs
+    else:
+        values = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name in values:
+                raise TypeError(f"{cls.__name__} got two values for {name!r}")
+            if name not in names and not hasattr(cls, name):
+                raise TypeError(f"{cls.__name__} has no field {name!r}")
+            values[name] = value
+    if values.keys() != names.keys():
+        for name, make in names.items():
+            if name not in values:
+                values[name] = getattr(cls, name, None) if make is None else make()
     for name, value in values.items():
-        # also where the class is a frozen dataclass
-        object.__setattr__(self, name, value)
+        _assign(self, name, value)
     finish = getattr(self, "__post_init__", None)
     if finish is not None:
         finish()
