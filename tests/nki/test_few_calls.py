@@ -45,7 +45,7 @@ def test_launches_and_operations_take_few_calls() -> None:
         return counted(lambda: trace_kernel(kernel, (X, *more), target="trn2"), builtins=True)[0]
 
     assert trace(nothing) < 145
-    assert (trace(copies, 30) - trace(copies, 10)) / 20 < 80  # three operations, a tile and two views
+    assert (trace(copies, 30) - trace(copies, 10)) / 20 < 66  # three operations, a tile and two views
 
 
 def test_types_of_arrays_are_found_again_and_refused_again() -> None:
