@@ -24,6 +24,7 @@ from formats.regions import Region, RegionParts
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext, EngineContext, ResolvingEngine
+    from emulator.template import Template
 
 _made = tuple.__new__  # a named tuple in half the time
 
@@ -59,6 +60,7 @@ class Action:
         "reads",
         "serial",
         "signals",
+        "template",
         "waits",
         "write_places",
         "writes",
@@ -78,6 +80,7 @@ class Action:
         self.serial = self.drain = self.barrier = self.lasting = False
         self.claim: Claim | None = None
         self.operands: dict[str, Operand] | None = None
+        self.template: Template | None = None  # that it was bound by
         self.apart = self.lag = 0
 
     def without_data(self) -> Action:
@@ -255,7 +258,8 @@ def operands_of(engine: ResolvingEngine, word: isa.Instruction, action: Action) 
     """Return the operands of a word that is bound, by name."""
     found = action.operands
     if found is None:
-        found = _operands(engine, word, [], [])
+        template = action.template
+        found = _operands(engine, word, [], []) if template is None else template.operands(action)
         if action.effect is not None:  # words that start transfers share actions, whatever their addresses
             action.operands = found
     return found

@@ -23,7 +23,7 @@ from emulator.scratch import arena_of
 from formats import isa
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
-from formats.regions import RegionParts
+from formats.regions import Region, RegionParts
 
 if TYPE_CHECKING:
     from emulator.context import EngineContext
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Template", "template_of"]
 
 _address = Struct("<I").unpack_from
+_made = tuple.__new__  # a named tuple in half the time
 Step = Callable[[], object]
 
 
@@ -127,7 +128,7 @@ class Template:
         action.read_places = tuple([places[at] for at in self._reads])
         action.write_places = tuple([places[at] for at in self._writes])
         action.serial, action.drain, action.lasting = self._serial, self._drain, self._lasting
-        action.waits, action.signals = self._waits, self._signals
+        action.waits, action.signals, action.template = self._waits, self._signals, self
         if self._timed:
             asked = tuple(banks)
             if asked not in self._claims:
@@ -136,6 +137,20 @@ class Template:
             action.claim = self._claims[asked]
             action.apart, action.lag = self._cost.apart_ps, self._cost.lag_ps
         return action
+
+    def operands(self, action: Action) -> dict[str, Operand]:
+        """Return the operands of an action that was bound here, by name."""
+        found: dict[str, Operand] = {}
+        touched = zip((*self._reads, *self._writes), (*action.read_places, *action.write_places),
+                      (*action.reads, *action.writes), strict=True)  # fmt: skip
+        at = {number: (place, extent) for number, place, extent in touched}
+        for number, (spec, array) in enumerate(zip(self._specs, self._arrays, strict=True)):
+            place, extent = at[number]
+            width = array.shape[1]
+            start = place[2] * width + place[4] - spec.shape.shift
+            view: npt.NDArray[Any] = np.ndarray(spec.counts, spec.dtype, array, start, (width, *spec.strides))
+            found[spec.name] = _made(Operand, (spec.name, view, (_made(Region, place),), (extent,)))
+        return found
 
     def _effect(self, engine: EngineContext, word: isa.Instruction, starts: list[int]) -> Step:
         """Return the effect of a word whose operands begin at some bytes of their memories."""

@@ -105,11 +105,17 @@ def compared(engine: Any, made: Template, word: Any, fill: np.ndarray) -> bool:
     assert bound is not None
     for slot in Action.__slots__:
         name = slot.removeprefix("_")  # regions are kept from when somebody asks
-        if name != "effect":
+        if name not in ("effect", "template"):
             assert fields(getattr(bound, name)) == fields(getattr(full, name)), name
     assert (bound.read_regions, bound.write_regions) == (full.read_regions, full.write_regions)
     asked = operands_of(engine, word, bound)
     assert asked is operands_of(engine, word, bound)
+    # Those that the template gives are those that are read from the word.
+    for name, operand in operands_of(engine, word, full).items():
+        mine = asked[name]
+        assert (mine.name, mine.regions, mine.extents) == (operand.name, operand.regions, operand.extents)
+        assert mine.view.__array_interface__ == operand.view.__array_interface__
+    assert list(asked) == list(operands_of(engine, word, full))
     assert {region for one in asked.values() for region in one.regions} == {*bound.read_regions, *bound.write_regions}
     # An action that others share, whatever their addresses, keeps none.
     shared = Action(None, 1, 1)
