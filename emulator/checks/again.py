@@ -1,10 +1,11 @@
 """Checks of a run that nobody has to stop at what they find: they look at its notes when it is over.
 
 While a program runs, nothing but notes is made (`emulator.notes`).  Behind its end the checks are told of all that
-happened, one check after the other.  Where a word or transfer is about to use bytes that nothing wrote, what comes of
-them has to be followed in memory: then the checks are told of what came before, and watch from there on.  What data
-decide is noted as it comes: the registers that branches compared, what scatters brought to one place.  Stores of two
-cores are compared byte by byte: what each overwrote is kept, and put back while the checks are told.
+happened, one check after the other.  Where bytes are used that nothing wrote, initcheck follows what comes of them by
+the notes, too (`emulator.checks.pursuit`); if something had been written before the run, it is told of what came
+before, and watches from there on.  What data decide is noted as it comes: the registers that branches compared, what
+scatters brought to one place.  Stores of two cores are compared byte by byte: what each overwrote is kept, and put back
+while the checks are told.
 
 What the checks of a run say depends on the order in which words issue and complete, when, on what they signal, and on
 their bytes and places, which are the open file's where no datum steers the program.  So the second run of such a file
@@ -29,12 +30,14 @@ from emulator.checks.inside import Clash, duplicates
 from emulator.checks.kept import kept_of, traits_of
 from emulator.checks.memcheck import Memcheck
 from emulator.checks.orderly import Order, order_of
+from emulator.checks.pursuit import Pursuit
 from emulator.checks.quiet import speaking
 from emulator.checks.racecheck import Racecheck
 from emulator.checks.registry import ASKED, TOOLS, make_checks, tools_of
 from emulator.checks.row_sets import are_apart
 from emulator.checks.stores import Answers, Stores
 from emulator.checks.synccheck import Synccheck
+from emulator.checks.written import is_fresh
 from emulator.device import Device
 from emulator.dma.transfer import Part, Transfer
 from emulator.known_way import Found, KnownWay
@@ -84,7 +87,9 @@ class Again:
         self._answers: Answers | None = []  # what these were asked, None where the way of a run is not all there is
         self._scattered: dict[tuple[int, str, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._doubles: dict[int, tuple[Clash, ...]] = {}  # of scatters, by transfer
-        self._initcheck: Initcheck | None = None  # which watches: bytes were used that nothing wrote
+        self._initcheck: Initcheck | None = None  # once bytes were used that nothing wrote
+        self._pursuit: Pursuit | None = None  # by which it follows them, where it does not watch
+        self._is_fresh = False  # whether nothing had been written when the run began
         self._watches = False  # whether all checks are told of what happens as it does
 
     def attach(self, device: Device) -> None:
@@ -101,6 +106,7 @@ class Again:
         device.notes = self._notes = Notes()
         if "initcheck" in self.tools:
             device.on_unwritten = self._wake
+            self._is_fresh = all(is_fresh(core) for core in device.cores)
         if "racecheck" in self.tools:
             if len(device.cores) > 1:
                 self._stores = Stores(device)
@@ -151,7 +157,7 @@ class Again:
             self._wake_all()
 
     def _wake(self) -> None:
-        """Tell initcheck of all so far, and let it watch from here on: bytes are used that nothing wrote."""
+        """Have initcheck follow what comes of bytes that nothing wrote, by notes, or by watching from here on."""
         device = self._device
         device.on_unwritten = None
         check = next((check for check in self._checks if isinstance(check, Initcheck)), None)
@@ -159,6 +165,9 @@ class Again:
             check = Initcheck()
             check.attach(device)
         self._initcheck = check
+        if self._is_fresh and self._notes is not None:
+            self._pursuit = Pursuit(check, device, self._notes)
+            return
         so_far = Notes()
         so_far += self._notes or ()
         check.follow(so_far)
@@ -170,10 +179,14 @@ class Again:
         device = self._device
         notes, self._notes = self._notes or Notes(), None
         device.notes = device.on_unwritten = None
+        pursuit, self._pursuit = self._pursuit, None
+        if pursuit is not None:
+            pursuit.end()
         moving = self._stores.moving if self._stores is not None else None
         self._tell(notes)
         self._watches = True
-        others = [each for each in device.observers if each not in self._checks]
+        seen: list[object] = [*self._checks, pursuit]
+        others = [each for each in device.observers if each not in seen]
         device.look([*self._checks, *others])
         device.dma.tell_moving()
         if moving is not None:
@@ -196,7 +209,7 @@ class Again:
                 stores.rewind()
         for check in self._checks:
             if check is self._initcheck:
-                continue  # it has watched
+                continue  # it has seen all of it
             if order is None:
                 if hasattr(check, "follow"):
                     check.follow(notes)
@@ -248,6 +261,8 @@ class Again:
             ):
                 self._known = [finding.copy() for finding in way.findings]
                 return
+            if self._pursuit is not None:
+                self._pursuit.end()
             self._tell(notes or Notes())
         for check in self._checks:
             if hasattr(check, "finish"):
@@ -294,6 +309,8 @@ class Again:
         for check in self._checks:
             if hasattr(check, "release"):
                 check.release()
+        if self._pursuit is not None:
+            self._pursuit.leave()
         if self._initcheck is not None and self._initcheck not in self._checks:
             self._initcheck.release()
 

@@ -17,12 +17,14 @@ from formats.named_tuple import NamedTuple
 
 __all__ = ["Band", "Bands"]
 
+_made = tuple.__new__  # a named tuple in half the time
+
 
 class Band(NamedTuple):
     """Marks of columns: partition p has row `which[p]` of `rows`, in which `unit` bytes have one mark.
 
-    The first of the columns is byte `start` of the rows. `number` is the only one among them but 0, or 0; `stencil` is
-    where in the rows that is, where it is known.
+    The first of the columns is byte `start` of the rows. `number`, `stencil` and `numbers` are
+    those of marks.
     """
 
     which: Which
@@ -31,10 +33,11 @@ class Band(NamedTuple):
     unit: int = 1
     number: int = 0
     stencil: Stencil | None = None
+    numbers: tuple[int, ...] = ()
 
     def by_bytes(self) -> Band:
         """Return the same with a mark for each byte."""
-        which, rows, start, unit, number, _ = self
+        which, rows, start, unit, number = self[:5]
         return self if unit == 1 else Band(which, np.repeat(rows, unit, 1), start, 1, number)
 
 
@@ -56,9 +59,12 @@ class Bands:
     def meet(self, low: int, high: int, first: int, partitions: int) -> bool:
         """Return whether a band has some of these columns, and marks in some of these partitions."""
         lows, place = self._lows, bisect_right(self._highs, low)
-        lanes = (1 << partitions) - 1 << first
-        while place < len(lows) and lows[place] < high:
-            if self._lanes[place] & lanes:
+        count = len(lows)
+        if place == count or lows[place] >= high:
+            return False
+        lanes, marked = (1 << partitions) - 1 << first, self._lanes
+        while place < count and lows[place] < high:
+            if marked[place] & lanes:
                 return True
             place += 1
         return False
@@ -74,7 +80,23 @@ class Bands:
             self.replace(low, high, _joined(lows[begin:end], highs[begin:end], self._bands[begin:end], low, high))
             begin = bisect_right(self._highs, low)
         band = self._bands[begin]
-        return band if low == lows[begin] else band._replace(start=band.start + low - lows[begin])
+        if low == lows[begin]:
+            return band
+        which, rows, start, *others = band
+        return _made(Band, (which, rows, start + low - lows[begin], *others))
+
+    def exactly(self, low: int, high: int) -> Band | None:
+        """Return the band of just these columns, None where no band has any of them.
+
+        Raises LookupError where it is otherwise.
+        """
+        lows, highs = self._lows, self._highs
+        place = bisect_right(highs, low)
+        if place == len(lows) or lows[place] >= high:
+            return None
+        if lows[place] != low or highs[place] != high:
+            raise LookupError
+        return self._bands[place]
 
     def spread(self, low: int, high: int) -> Marks:
         """Return the marks of some bytes with a row for each partition."""
@@ -87,6 +109,9 @@ class Bands:
     def replace(self, low: int, high: int, band: Band | None) -> None:
         """Give some columns another band, None for none."""
         begin, end = bisect_right(self._highs, low), bisect_left(self._lows, high)
+        if band is not None and end - begin == 1 and self._lows[begin] == low and self._highs[begin] == high:
+            self._lanes[begin], self._bands[begin] = _lanes(band), band
+            return
         lows, highs, lanes, bands = [], [], [], []
         if begin < end and self._lows[begin] < low:
             lows, highs, lanes, bands = [self._lows[begin]], [low], [self._lanes[begin]], [self._bands[begin]]

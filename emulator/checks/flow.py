@@ -17,10 +17,11 @@ from formats.isa import KEPT, Dataflow, Fp32Pass, ReduceCommand
 from formats.isa.behaviour import EngineState
 from formats.neuron_core import PARTITIONS, QUADRANT
 
-__all__ = ["Flow", "outputs_of"]
+__all__ = ["Flow", "goes_by_data", "outputs_of"]
 
 _GROUP = 16  # partitions of one GpSimd core
 _BY_DATA = (Dataflow.GATHER, Dataflow.SCATTER, Dataflow.CHOICE)
+_SHARED = (Dataflow.GROUP, Dataflow.LOOKUP)
 _WHOLE_PARTITIONS = (Dataflow.PARTITION, Dataflow.GROUP, Dataflow.LOOKUP)
 
 Inputs = Mapping[str, "MarkRows | None"]
@@ -31,7 +32,7 @@ class Flow:
 
     def __init__(self) -> None:
         self.weights: dict[bool, MarkRows] = {}
-        self._latched: isa.LoadWeights | None = None
+        self.current = False  # which of the two tiles products use: that of the low half of fp32, or the other
         self.accumulators: dict[str, Marks] = {}
         self.generators: dict[str, Marks] = {}  # by engine, of each lane
         self.looks_at_data = False  # whether any marks went where data said
@@ -50,27 +51,23 @@ class Flow:
         """Return what of an engine a word's results depend on, besides its operands."""
         if word.DATAFLOW is Dataflow.PRODUCT:
             return (self.weights.get(self.current),)
+        if word.STATE is not EngineState.GENERATOR and word.DATAFLOW is not Dataflow.ACCUMULATORS:
+            return ()
         generators = self.generators.get(engine) if word.STATE is EngineState.GENERATOR else None
         accumulators = self.accumulators.get(engine) if word.DATAFLOW is Dataflow.ACCUMULATORS else None
         return tuple([None if lanes is None else of_lanes(lanes) for lanes in (accumulators, generators)])
 
     def load(self, word: isa.LoadWeights, marks: MarkRows | None) -> None:
         """Latch the marks of a stationary tile; it arrives backwards."""
-        self._latched = word
+        self.current = int(word.fp32_mode) == Fp32Pass.LOW and not word.transpose_mode
         if marks is not None:
             if marks.stencil is not None:
-                marks = marks.stencil.backwards.marks(marks.number)
+                marks = marks.stencil.backwards.marks(*marks.numbers)
             else:
                 marks = MarkRows(marks.which, marks.rows[:, ::-1].copy(), marks.number)
             self.weights[self.current] = marks
         elif self.weights:
             self.weights.pop(self.current, None)
-
-    @property
-    def current(self) -> bool:
-        """Return which of the two tiles products use: that of the low half of fp32, or the other."""
-        word = self._latched
-        return word is not None and int(word.fp32_mode) == Fp32Pass.LOW and not word.transpose_mode
 
     def product(self, word: isa.MatMul, moving: MarkRows | None, before: MarkRows | None, size: int) -> MarkRows | None:
         """Return the marks of a product: column j depends on weights of column j, element n on moving column n."""
@@ -113,6 +110,11 @@ class Flow:
             lanes[: rows.size] = np.maximum(lanes[: rows.size], rows)
 
 
+def goes_by_data(cls: type[isa.Instruction]) -> bool:
+    """Return whether data decide where words of a class take undefined bytes."""
+    return bool(cls.FILL) or cls.DATAFLOW in _BY_DATA
+
+
 def _wide(marks: MarkRows, size: int) -> MarkRows:
     """Return marks of one element as those of several."""
     return MarkRows(marks.which, np.broadcast_to(marks.rows, (marks.rows.shape[0], size)), marks.number)
@@ -134,7 +136,7 @@ def outputs_of(
         flow.seed(engine, word, inputs.get("src"))
         return {}
     lanes = flow.generators.get(engine) if random else None
-    if word.FILL or word.DATAFLOW in _BY_DATA:
+    if goes_by_data(type(word)):
         flow.looks_at_data = True
     if all(name in outputs for name in inputs) and lanes is None:
         return dict.fromkeys(outputs)
@@ -174,6 +176,9 @@ def _one(
         return folded(decide(word, marks, stays, shape, core, engine))
     found: MarkRows | None = None
     asked: MarkRows | None = None  # what comes of all inputs but the one that the word fills up
+    if len(marks) == 1 and not word.FILL and before is None and flow not in _SHARED:
+        (value,) = marks.values()
+        return _spread(word, value, shape)
     for name, value in marks.items():
         shared = flow is Dataflow.GROUP or (flow is Dataflow.LOOKUP and name == "indices")
         wide = _spread(word, _grouped(value) if shared else value, shape)
@@ -192,7 +197,7 @@ def _one(
 def _spread(word: Any, marks: MarkRows, shape: tuple[int, int]) -> MarkRows:
     """Return what one input contributes to each element of an output."""
     partitions, size = shape
-    flow, (which, rows, number, _) = word.DATAFLOW, marks
+    flow, (which, rows, number) = word.DATAFLOW, marks[:3]
     elements = rows.shape[1]
     if flow is Dataflow.ALL or which.size != partitions:
         return uniform(partitions, np.full(size, rows.max(), np.int16), number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -11,16 +11,19 @@ import numpy as np
 
 from emulator.access import Operand, plan_of
 from emulator.action import Action, operands_of
+from emulator.checks.courses import Courses
 from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.kept import ACCUMULATING, traits_of
 from emulator.checks.mark_rows import MarkRows
 from emulator.checks.origins import MOST, Origins, numbers_in
 from emulator.checks.place import Names, site_of_event
-from emulator.checks.poison import Marks, unwritten_in
+from emulator.checks.poison import Marks
 from emulator.checks.registers import Registers
-from emulator.checks.undefined import BandedPlanes, Unwritten, is_row
+from emulator.checks.undefined import BandedPlanes
 from emulator.checks.undefined_findings import UndefinedFindings
+from emulator.checks.unwritten import Unwritten, is_row
+from emulator.checks.written import Written
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.regions import side_regions
@@ -52,6 +55,7 @@ class Initcheck:
         self._followed = Notes()  # what happened before it began to watch
         # Of transfers by an index, by the word that started them: the mark of the index, 0 where it is defined.
         self._asked: dict[tuple[int, str, int], deque[int]] = {}
+        self._written: Written | None = None  # up to a note of the run, where this goes by notes
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs."""
@@ -98,7 +102,7 @@ class Initcheck:
             if cls.STATE in ACCUMULATING:
                 self._fold(event())
             if cls is isa.DmaIndirect:
-                self._ask(event(), None)
+                self._ask((core, engine.name, loaded.pc), None)
 
     def _take(
         self, word: isa.Instruction, core: int, engine: str, pc: int, event: Callable[[], Event], missing: str
@@ -112,116 +116,157 @@ class Initcheck:
         site = partial(site_of_event, self.device, event, "reads")
         self._registers.fold(event.instruction, event.core, event.engine, site)
 
+    def go_by(self, written: Written | None) -> Courses:
+        """Go by what the notes of a run say that was written, up to the note at hand; None: by what memories say.
+
+        Return what words do to marks, for those that do nothing else.
+        """
+        self._written = self._planes.written = written
+        return Courses(self._planes)
+
+    def flow_of(self, core: int) -> Flow:
+        """Return what the engines of a core keep between words."""
+        return self._flows[core]
+
     # --- words -------------------------------------------------------------------------------------------------------
 
     def on_effect(self, event: Event) -> None:
         """Look at the inputs of a word before it runs: afterwards they may be overwritten."""
         self._inputs = None
         if event.kind == "dma":
-            waiting = self._asked.get((event.core, event.instruction.engine, event.pc))
-            asked = waiting.popleft() if waiting else 0
-            self._sources = [self._source_marks(event, part, asked) for part in event.instruction.parts]
-        if event.kind != "instruction":
-            return
-        core, word = self.device.cores[event.core], event.instruction
-        action = event.touches
-        assert isinstance(action, Action)
-        unsure = [each for each in action.reads if not each.full]
+            self._sources = self.sources_of(event)
+        if event.kind == "instruction":
+            core = self.device.cores[event.core]
+            self.enter(core, event.engine, event.pc, event.instruction, event.touches, lambda: event)
+
+    def sources_of(self, event: Event) -> list[Marks | None]:
+        """Return the marks of what each part of a transfer is about to move."""
+        waiting = self._asked.get((event.core, event.instruction.engine, event.pc))
+        asked = waiting.popleft() if waiting else 0
+        return [self._source_marks(event, part, asked) for part in event.instruction.parts]
+
+    def enter(
+        self, core: Core, engine: str, pc: int, word: isa.Instruction, action: Any, happening: Callable[[], Event]
+    ) -> bool:
+        """Look at the inputs of a word; return whether anything undefined is near it."""
+        self._inputs = None
+        written = self._written
+        if written is None:
+            unsure = [each for each in action.reads if not each.full]
+        else:
+            unsure = [each for each in action.reads if each not in written.full]
         operands: dict[str, Operand] = {}
         unwritten: dict[str, Unwritten] = {}
         lacking: list[Extent] = []
         calm = not unsure and self._calm(core, word, action)
         if not calm:
-            operands = operands_of(core.engines[event.engine], word, action)
+            operands = operands_of(core.engines[engine], word, action)
             lacking = [each for each in unsure if self._lacks(core, operands, each, unwritten)]
             calm = bool(unsure) and not lacking and self._calm(core, word, action)
         if word.REGISTERS:
-            missing = "" if calm else self._missing(event, operands)
-            self._take(word, event.core, event.engine, event.pc, lambda: event, missing)
+            missing = "" if calm else self._missing(core, engine, pc, word, operands)
+            self._take(word, core.index, engine, pc, happening, missing)
         indirect = isinstance(word, isa.DmaIndirect)
         if word.STATE in ACCUMULATING:
-            self._fold(event)
+            self._fold(happening())
         if calm:
             if indirect:
-                self._ask(event, None)
-            return
+                self._ask((core.index, engine, pc), None)
+            return False
         inputs: dict[str, MarkRows | None] = {}
         self._outputs = outputs = {}
-        keeps = word.KEEPS or word.adds
+        keeps, planes = word.KEEPS or word.adds, self._planes
         for plan in plan_of(type(word)):
-            operand = operands.get(plan.name)
+            name = plan.name
+            operand = operands.get(name)
             if operand is None:
                 continue
             if plan.writes:
-                outputs[plan.name] = operand
-            if plan.reads or (plan.writes and keeps):
-                inputs[plan.name] = self._look(event, core, operand, lacking, unwritten.get(plan.name))
+                outputs[name] = operand
+                if not plan.reads and not keeps:
+                    continue
+            extents = operand.extents
+            if any(map(lacking.__contains__ if plan.reads else self._is_missing, extents)):
+                inputs[name] = self._numbered(core, operand, unwritten.get(name), engine, pc, happening)
+            else:
+                inputs[name] = planes.look(core, operand)
         self._inputs = inputs
         if indirect:
-            self._ask(event, inputs.get("index"))
+            self._ask((core.index, engine, pc), inputs.get("index"))
+        return True
 
-    @staticmethod
-    def _lacks(core: Core, operands: dict[str, Operand], extent: Extent, unwritten: dict[str, Unwritten]) -> bool:
+    def _lacks(self, core: Core, operands: dict[str, Operand], extent: Extent, unwritten: dict[str, Unwritten]) -> bool:
         """Return whether nothing wrote some bytes that a word reads, and keep what was found out of its operand."""
         hull = extent.hull()
-        if hull is not None and not extent.notes.cover(hull):
+        if self._written is not None or (hull is not None and not extent.notes.cover(hull)):
             for name, operand in operands.items():
                 if operand.extents == (extent,) and is_row(operand):
-                    found = Unwritten(core, operand)
+                    found = self._unwritten(core, operand)
                     if found.is_any:
                         unwritten[name] = found
                         return True
+                    if self._written is not None and found.is_none:
+                        self._written.full.add(extent)
+                        return False
                     break
-        return bool(extent.missing())
+        return self._is_missing(extent)
 
-    def _look(
-        self, event: Event, core: Core, operand: Operand, lacking: list[Extent], unwritten: Unwritten | None
+    def _is_missing(self, extent: Extent) -> bool:
+        """Return whether nothing wrote some bytes of an extent."""
+        return not extent.full and bool(extent.missing()) if self._written is None else self._written.lacks(extent)
+
+    def _unwritten(self, core: Core, operand: Operand) -> Unwritten:
+        return Unwritten(core, operand) if self._written is None else Unwritten(core, operand, self._written)
+
+    def _numbered(
+        self,
+        core: Core,
+        operand: Operand,
+        unwritten: Unwritten | None,
+        engine: str,
+        pc: int,
+        happening: Callable[[], Event],
     ) -> MarkRows | None:
-        """Return the marks of an operand that is read, None where all of it is defined; number what nothing wrote."""
-        for extent in operand.extents:
-            if not extent.full and (extent in lacking or extent.missing()):
-                break
-        else:
-            return self._planes.look(core, operand)
+        """Return the marks of an operand of which nothing wrote some bytes; these get a number."""
         known = len(self._origins)
-        number = self._origins.number(event, operand.name, operand.regions[0])
+        number = self._origins.number((core.index, engine, pc), operand.name, operand.regions[0], happening)
         if unwritten is None:
-            unwritten = Unwritten(core, operand)
+            unwritten = self._unwritten(core, operand)
         fresh = unwritten.marks(number)
         marks = self._planes.look(core, operand, fresh)
         if len(self._origins) > known:
-            if marks is not fresh and (marks is None or not (marks.rows == number).any()):
+            if marks is not fresh and (marks is None or not marks.has(number)):
                 self._origins.forget()
             else:
-                self._cut(unwritten.boxes(self.device))
+                self._cut(unwritten.boxes())
         return marks
 
-    def _ask(self, event: Event, marks: MarkRows | None) -> None:
+    def _ask(self, place: tuple[int, str, int], marks: MarkRows | None) -> None:
         """Keep the mark of an index for the transfer that goes by it."""
-        waiting = self._asked.setdefault((event.core, event.engine, event.pc), deque())
+        waiting = self._asked.setdefault(place, deque())
         waiting.append(0 if marks is None else int(marks.rows.max()))
 
-    def _missing(self, event: Event, operands: dict[str, Operand]) -> str:
+    def _missing(self, core: Core, engine: str, pc: int, word: isa.Instruction, operands: dict[str, Operand]) -> str:
         """Say how much of what a word reads nothing wrote, or comes from such bytes; "" for nothing."""
-        core = self.device.cores[event.core]
-        for plan in plan_of(type(event.instruction)):
+        for plan in plan_of(type(word)):
             operand = operands.get(plan.name) if plan.reads else None
             if operand is None:
                 continue
-            fresh = Unwritten(core, operand).marks(MOST) if self._planes.is_missing(operand) else None
+            is_missing = any(self._is_missing(extent) for extent in operand.extents)
+            fresh = self._unwritten(core, operand).marks(MOST) if is_missing else None
             marks = self._planes.look(core, operand, fresh)
             if marks is not None and marks.rows.any():
-                name = self._names.name(operand.regions[0], event.engine, event.pc)
+                name = self._names.name(operand.regions[0], engine, pc)
                 return f"bytes of {name or 'memory'}"
         return ""
 
     def _calm(self, core: Core, word: Any, action: Action) -> bool:
         """Return whether nothing undefined is near a word that reads what was written; then there is nothing to do."""
         planes = self._planes
-        if planes.has_bands:
-            for region in (*action.read_places, *action.write_places):
-                if planes.may_have(core.index, region):
-                    return False
+        if planes.has_bands and (
+            planes.may_have_any(core.index, action.read_places) or planes.may_have_any(core.index, action.write_places)
+        ):
+            return False
         flow = self._flows[core.index]
         if isinstance(word, isa.LoadWeights):
             flow.load(word, None)
@@ -231,24 +276,28 @@ class Initcheck:
     def on_event(self, event: Event) -> None:
         """Give the results of a word, or of a transfer, their marks."""
         if event.kind == "dma":
-            self._transfer(event)
-            return
+            self.transfer(event, self._sources)
+        elif event.kind == "instruction" and self._inputs is not None:
+            self.leave(self.device.cores[event.core], event.engine, event.instruction)
+
+    def leave(self, core: Core, engine: str, word: isa.Instruction) -> None:
+        """Give the results of the word that was entered last their marks."""
         inputs = self._inputs
-        if inputs is None or event.kind != "instruction":
-            return
+        assert inputs is not None
         self._inputs = None
-        core, word = self.device.cores[event.core], event.instruction
-        flow = self._flows[event.core]
+        flow = self._flows[core.index]
         if isinstance(word, isa.LoadWeights):
             flow.load(word, inputs.get("src"))
             return
-        marks = outputs_of(flow, word, event.engine, inputs, self._outputs, core)
-        given = [one for one in (*inputs.values(), *flow.held(word, event.engine)) if one is not None]
-        made = [one for one in marks.values() if one is not None]
-        numbers = {one.number for one in given}
-        # Nothing is lost where all comes out as it went in, nor mixed where there are not two.
-        if (len(numbers) > 1 or 0 in numbers) and not all(any(one is each for each in made) for one in given):
-            self._origins.mix([one.rows for one in given], [one.rows for one in made])
+        marks = outputs_of(flow, word, engine, inputs, self._outputs, core)
+        given = [one for one in (*inputs.values(), *flow.held(word, engine)) if one is not None]
+        # Nothing is mixed where there are not two numbers.
+        if len(given) > 1 or (given and not given[0].number):
+            made = [one for one in marks.values() if one is not None]
+            numbers = {one.number for one in given}
+            # Nor is anything lost where all comes out as it went in.
+            if (len(numbers) > 1 or 0 in numbers) and not all(any(one is each for each in made) for one in given):
+                self._origins.mix(map(_numbers, given), map(_numbers, made))
         for name, operand in self._outputs.items():
             self._planes.put(core, operand, marks.get(name))
 
@@ -273,13 +322,15 @@ class Initcheck:
             if self._planes.is_defined(source):
                 continue
             known = len(self._origins)
-            number = self._origins.number(event, f"src{index}" if index else "src", side_regions(source, width)[0])
+            name = f"src{index}" if index else "src"
+            place = event.core, event.engine, event.pc
+            number = self._origins.number(place, name, side_regions(source, width)[0], lambda: event)
             marks = self._planes.read_side(source, number)
             if len(self._origins) > known:
                 if marks is None or not (marks == number).any():
                     self._origins.forget()
                 else:
-                    found = [unwritten_in(self.device, region) for region in side_regions(source, width)]
+                    found = [self._planes.missing_in(region) for region in side_regions(source, width)]
                     self._cut([box for box in found if box is not None])
             if marks is not None:
                 given.append(marks)
@@ -287,16 +338,17 @@ class Initcheck:
                 total = marks if total is None else np.maximum(total, marks)
         if total is None:
             return None
-        self._origins.mix(given, [total])
+        self._origins.mix([numbers_in(one) for one in given if one is not None], [numbers_in(total)])
         if part.op == "transpose" and part.shape:
             inner, first, second, outer = part.shape
             blocks = total.reshape(-1, inner, second, first, outer, part.element)
             total = np.ascontiguousarray(blocks.transpose(0, 4, 2, 3, 1, 5)).reshape(-1)
         return total
 
-    def _transfer(self, event: Event) -> None:
+    def transfer(self, event: Event, sources: list[Marks | None]) -> None:
+        """Give what a transfer has moved the marks of its sources."""
         blank = self._planes.are_blank
-        for part, total in zip(event.instruction.parts, self._sources, strict=True):
+        for part, total in zip(event.instruction.parts, sources, strict=True):
             target = part.copies[0][1]
             if not blank or total is not None:
                 self._planes.write_side(target, total)
@@ -346,6 +398,10 @@ class Initcheck:
                 for number, count in zip(numbers, counts, strict=True):
                     found[int(number)] = found.get(int(number), 0) + int(count)
         return found
+
+
+def _numbers(marks: MarkRows) -> Iterable[int]:
+    return numbers_in(marks.rows) if marks.stencil is None else marks.numbers
 
 
 def _converted(marks: Marks, source: int, target: int) -> Marks:

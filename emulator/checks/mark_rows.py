@@ -23,12 +23,14 @@ __all__ = [
     "common",
     "distinct",
     "folded",
+    "in_use",
     "larger",
     "of_lanes",
     "stencil_of",
     "transposed",
     "uniform",
     "used",
+    "with_stencil",
 ]
 
 Which = npt.NDArray[np.intp]
@@ -45,19 +47,24 @@ _BITS = 8  # of what `packbits` makes
 class MarkRows(NamedTuple):
     """Marks: partition p has row `which[p]` of `rows`, an array of elements; some partition has each of the rows.
 
-    `number` is the only one among them but 0, or 0 where there may be others; where it is known, `stencil` is where
-    that is.
+    `number` is the only one among them but 0, or 0 where there may be others. Where it is known, `stencil` is which of
+    `numbers`, all that are among them, smallest first, are where.
     """
 
     which: Which
     rows: Marks
     number: int = 0
     stencil: Stencil | None = None
+    numbers: tuple[int, ...] = ()
 
     @property
     def is_any(self) -> bool:
         """Return whether any element has a mark."""
         return bool(self.rows.any()) if self.stencil is None else self.stencil.is_any
+
+    def has(self, number: int) -> bool:
+        """Return whether any element has this mark."""
+        return bool((self.rows == number).any()) if self.stencil is None else number in self.numbers
 
     def spread(self) -> Marks:
         """Return the marks with a row for each partition."""
@@ -70,23 +77,53 @@ class MarkRows(NamedTuple):
 
 
 class Stencil:
-    """Where the only number of some marks is: `spots` has the rows with a 1 for each mark.
+    """Where numbers of some marks are: `spots` has the rows, with 1 for the smallest number, 2 for the next, and so on.
 
-    Tiles are alike, and so is what was not written of them: one number after the other goes through the same stencil,
+    Tiles are alike, and so is what was not written of them: other numbers go through the same stencil again and again,
     and what words make of it is worked out once.
     """
 
     def __init__(self, which: Which, spots: Marks) -> None:
         self.which, self.spots = which, spots
-        self.is_any = bool(spots.any())
-        self._marks: MarkRows | None = None  # with the last number that was asked for
+        self.count = int(spots.max(initial=0))
+        self.is_any = self.count > 0
+        self._marks: MarkRows | None = None  # with the last numbers that were asked for
+        self._larger: dict[tuple[Stencil, tuple[int, ...], tuple[int, ...]], tuple[Stencil, tuple[int, ...]]] = {}
 
-    def marks(self, number: int) -> MarkRows:
-        """Return a number above 0 in all places of the stencil."""
+    def marks(self, *numbers: int) -> MarkRows:
+        """Return numbers above 0, smallest first, in their places of the stencil."""
         found = self._marks
-        if found is None or found.number != number:
-            found = self._marks = MarkRows(self.which, self.spots * np.int16(number), number, self)
+        if found is None or found.numbers != numbers:
+            if self.count < 2:
+                number = numbers[0] if numbers else 0
+                found = MarkRows(self.which, self.spots * np.int16(number), number, self, numbers[: self.count])
+            else:
+                rows = np.array((0, *numbers), np.int16).take(self.spots)
+                found = MarkRows(self.which, rows, 0, self, numbers)
+            self._marks = found
         return found
+
+    def larger(self, mine: tuple[int, ...], other: Stencil, its: tuple[int, ...]) -> MarkRows:
+        """Return the larger of the numbers in each place of two stencils; either may have one column for all."""
+        numbers = mine if mine == its else tuple(sorted({*mine, *its}))
+        ranks = tuple([numbers.index(each) + 1 for each in mine]), tuple([numbers.index(each) + 1 for each in its])
+        found = self._larger.get((other, *ranks))
+        if found is None:
+            which, places = common(((self.which, self.spots.shape[0]), (other.which, other.spots.shape[0])))
+            spots = np.maximum(
+                *[
+                    np.array((0, *to), np.int16).take(one.spots[of])
+                    for one, of, to in zip((self, other), places, ranks, strict=True)
+                ]
+            )
+            left = np.flatnonzero(np.bincount(spots.ravel(), minlength=len(numbers) + 1))
+            kept = left[left > 0]  # of others all places have a larger one
+            stencil = stencil_of(which, np.searchsorted(kept, spots, "right").astype(np.int16))
+            if len(self._larger) >= _STENCILS:
+                self._larger.clear()
+            found = self._larger[other, *ranks] = stencil, tuple((kept - 1).tolist())
+        stencil, kept_ranks = found
+        return stencil.marks(*[numbers[each] for each in kept_ranks])
 
     @cached_property
     def lanes(self) -> int:
@@ -102,12 +139,12 @@ class Stencil:
     @cached_property
     def turned(self) -> Stencil:
         """Return the stencil with partitions and elements exchanged."""
-        turned = transposed(MarkRows(self.which, self.spots, 1))
+        turned = transposed(MarkRows(self.which, self.spots, 1 if self.count == 1 else 0))
         return stencil_of(turned.which, turned.rows)
 
 
 def stencil_of(which: Which, spots: Marks) -> Stencil:
-    """Return the stencil with a 1 for each mark: the same for equal ones, as far as they are kept."""
+    """Return the stencil of such spots: the same for equal ones, as far as they are kept."""
     if spots.size > _SPOTS:
         return Stencil(which, spots)
     return _stencil(which.tobytes(), spots.tobytes(), spots.shape[1])
@@ -116,6 +153,16 @@ def stencil_of(which: Which, spots: Marks) -> Stencil:
 @lru_cache(_STENCILS)
 def _stencil(which: bytes, spots: bytes, elements: int) -> Stencil:
     return Stencil(np.frombuffer(which, np.intp), np.frombuffer(spots, np.int16).reshape(-1, elements))
+
+
+def with_stencil(which: Which, rows: Marks, number: int = 0) -> MarkRows:
+    """Return marks with the stencil of their numbers, where they are few; `number` as that of the marks."""
+    if rows.size > _SPOTS:
+        return MarkRows(which, rows, number)
+    if number:
+        return stencil_of(which, (rows != 0).astype(np.int16)).marks(number)
+    numbers = sorted({*rows.ravel().tolist()} - {0})
+    return stencil_of(which, np.array(numbers).searchsorted(rows, "right").astype(np.int16)).marks(*numbers)
 
 
 def uniform(partitions: int, row: Marks, number: int = 0) -> MarkRows:
@@ -167,12 +214,17 @@ def distinct(which: Which, rows: npt.NDArray[Element]) -> tuple[Which, npt.NDArr
 
 def used(which: Which, rows: Marks, number: int = 0) -> MarkRows:
     """Return marks without rows that no partition has."""
+    return MarkRows(*in_use(which, rows), number)
+
+
+def in_use(which: Which, rows: npt.NDArray[Element]) -> tuple[Which, npt.NDArray[Element]]:
+    """Return which of the rows each partition has, and the rows, without those that none has."""
     count = rows.shape[0]
     if count > 1:
         which, places = _counted(which.tobytes(), count)
         if places.size < count:
             rows = rows[places]
-    return MarkRows(which, rows, number)
+    return which, rows
 
 
 def common(kinds: Sequence[tuple[Which, int]]) -> tuple[Which, tuple[Which, ...]]:
@@ -222,6 +274,8 @@ def _one_of_each(which: Which, count: int) -> Which:
 
 def larger(one: MarkRows, other: MarkRows) -> MarkRows:
     """Return the larger of two marks of each element; either may have one column for all."""
+    if one.stencil is not None and other.stencil is not None:
+        return one.stencil.larger(one.numbers, other.stencil, other.numbers)
     which, (mine, its) = common(((one.which, one.rows.shape[0]), (other.which, other.rows.shape[0])))
     return MarkRows(which, np.maximum(one.rows[mine], other.rows[its]), one.number if one.number == other.number else 0)
 
@@ -229,8 +283,8 @@ def larger(one: MarkRows, other: MarkRows) -> MarkRows:
 def transposed(marks: MarkRows) -> MarkRows:
     """Return the marks of elements by partitions."""
     if marks.stencil is not None:
-        return marks.stencil.turned.marks(marks.number)
-    which, rows, number, _ = marks
+        return marks.stencil.turned.marks(*marks.numbers)
+    which, rows, number = marks[:3]
     if number and rows.shape[0] <= _BITS:
         # Columns differ in where the number is.
         turned, columns = _kinds_of(np.packbits(rows != 0, axis=0).tobytes())

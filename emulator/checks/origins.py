@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,15 +53,17 @@ class Origins:
         """Return the read that was numbered last."""
         return self._all[-1]
 
-    def number(self, event: Event, name: str, region: Region | None) -> int:
-        """Return the number of a read: one for each region that a word of the program reads."""
-        place = (event.core, event.engine, event.pc, region)
+    def number(
+        self, word: tuple[int, str, int], name: str, region: Region | None, happening: Callable[[], Event]
+    ) -> int:
+        """Return the number of a read: one for each region that a word of the program (core, engine, pc) reads."""
+        place = (*word, region)
         number = self._numbers.get(place)
         if number is None:
             if len(self._all) >= MOST:
                 return 1
             number = self._numbers[place] = MOST - len(self._all)
-            self._all.append(Origin(number, event, name, region))
+            self._all.append(Origin(number, happening(), name, region))
         return number
 
     def forget(self) -> None:
@@ -69,12 +71,12 @@ class Origins:
         self._all.pop()
         self._numbers.popitem()
 
-    def mix(self, given: Iterable[Marks | None], made: Iterable[Marks | None]) -> None:
-        """Note whose numbers went into a result without coming out of it, although something undefined did."""
-        entered = _present(given)
+    def mix(self, given: Iterable[Iterable[int]], made: Iterable[Iterable[int]]) -> None:
+        """Note which numbers went into a result without coming out of it, although something undefined did."""
+        entered = set[int]().union(*given)
         if len(entered) < 2:
             return
-        left = _present(made)
+        left = set[int]().union(*made)
         for lost in entered - left if left else ():
             self._mixed.setdefault(lost, set()).update(left)
 
@@ -87,14 +89,6 @@ class Origins:
             queue.extend(fresh)
         found = seen.intersection(reached)
         return self[max(found)] if found else None
-
-
-def _present(marks: Iterable[Marks | None]) -> set[int]:
-    found: set[int] = set()
-    for one in marks:
-        if one is not None:
-            found |= numbers_in(one)
-    return found
 
 
 def numbers_in(marks: Marks) -> set[int]:

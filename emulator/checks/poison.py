@@ -69,6 +69,10 @@ class Planes:
         space, _, _, _, low, nbytes, _ = region
         return bool(self._blocks.get((core, space), 0) & _blocks(low, low + nbytes))
 
+    def may_have_any(self, core: int, places: Iterable[RegionParts]) -> bool:
+        """Return whether `may_have` is true of any of some regions."""
+        return any(self.may_have(core, place) for place in places)
+
     def of_output(self, allocation: Allocation) -> Marks | None:
         """Return the marks of an allocation, None where all is as it was written."""
         return self._hbm.get(allocation.address)
@@ -169,7 +173,7 @@ class Planes:
             if (side.core, "SBUF") in self._chip:
                 return False
             regions = side_regions(side, self._device.arch.sbuf_bytes.whole)
-            return all(core.memory.known_written(region) for region in regions)
+            return all(self._is_known(core, region) for region in regions)
         allocation = self._allocation(side)
         return allocation.whole and allocation.address not in self._hbm
 
@@ -177,7 +181,7 @@ class Planes:
         """Return the marks of a side in the order of its walk; with `number` 0 what nothing wrote has none."""
         marks: Marks | None = None
         if number:
-            written = walk_of(self._written(side), side, self._offset(side))
+            written = self._written(side)
             if not written.all():
                 marks = np.where(written, np.int16(0), np.int16(number)).astype(_MARK).reshape(-1)
         plane = self._marks(side, False)
@@ -218,12 +222,19 @@ class Planes:
             return sbuf_geometry(side, memory.shape[1], memory.shape[0], lambda low, high, allowed: None)
         return side.address - self._allocation(side).address, tuple(step for step, _ in side.dims)
 
+    def _is_known(self, core: Core, region: Region) -> bool:
+        """Return whether a region of a core's memory is known to be written."""
+        return core.memory.known_written(region)
+
     def _written(self, side: Side) -> npt.NDArray[np.bool_]:
+        """Return which bytes of a side are written, as it walks through them."""
         if side.space != "SBUF":
-            return self._allocation(side).written
-        memory = self._device.cores[side.core].memory
-        memory.notes.settle()
-        return memory.plane("SBUF")
+            plane = self._allocation(side).written
+        else:
+            memory = self._device.cores[side.core].memory
+            memory.notes.settle()
+            plane = memory.plane("SBUF")
+        return walk_of(plane, side, self._offset(side))
 
     def _may_have(self, side: Side) -> bool:
         """Return whether any of the columns of a side may have a mark: a look would ask the host for their pages."""

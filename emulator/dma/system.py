@@ -504,6 +504,11 @@ class DmaSystem:
         if notes.behind is not None:
             notes.behind(transfer)
 
+    @property
+    def moving(self) -> Transfer | None:
+        """Return the transfer that moves its bytes at this moment, if notes are made."""
+        return None if self._moving is None else self._moving[1]
+
     def tell_moving(self) -> None:
         """Tell who has begun to watch while a transfer moves its bytes of what it is about to change."""
         if self._moving is not None:

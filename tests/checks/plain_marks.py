@@ -38,6 +38,10 @@ class PlainPlanes(Planes):
         marks = self.read(core, operand, 0 if fresh is None else fresh.number)
         return None if marks is None else folded(marks)
 
+    def missing_in(self, region: Region) -> tuple[Region, int] | None:
+        """Return the box around bytes of a region that nothing wrote."""
+        return unwritten_in(self._device, region)
+
     def put(self, core: Core, operand: Operand, marks: MarkRows | None) -> None:
         """Give an operand marks."""
         self.write(core, operand, None if marks is None else marks.spread())
@@ -49,14 +53,16 @@ class PlainUnwritten:
     is_any = False  # not surely: whoever has to know looks at the written plane
 
     def __init__(self, core: Core, operand: Operand) -> None:
-        self._regions = operand.regions
+        self._core, self._regions = core, operand.regions
 
     def marks(self, number: int) -> MarkRows:
         """Return the number by itself: the planes look for the bytes."""
         return MarkRows(np.zeros(0, np.intp), np.zeros((0, 0), np.int16), number)
 
-    def boxes(self, device: Device) -> list[tuple[Region, int]]:
+    def boxes(self) -> list[tuple[Region, int]]:
         """Return the box around such bytes of each region."""
+        device = self._core.device
+        assert isinstance(device, Device)
         return [found for region in self._regions if (found := unwritten_in(device, region)) is not None]
 
 

@@ -28,7 +28,8 @@ from emulator.checks.mark_rows import (
     transposed,
     used,
 )
-from emulator.checks.undefined import BandedPlanes, Unwritten
+from emulator.checks.undefined import BandedPlanes
+from emulator.checks.unwritten import Unwritten
 from emulator.device import Device
 from emulator.dma.transfer import Side
 from emulator.events import Event
@@ -253,7 +254,7 @@ def test_marks_of_memory_are_those_of_its_bytes() -> None:
                 assert any(banded.may_have(0, region) for region in operand.regions)
                 assert not banded.are_blank
             if missing and len(operand.regions) == 1:
-                assert box.overlaps(unwritten.boxes(device)[0][0])
+                assert box.overlaps(unwritten.boxes()[0][0])
         whole = Region("SBUF", 0, 0, PARTITIONS, 0, 2 * WIDTH)
         assert banded.may_have(0, whole) >= bool(plain._chip and next(iter(plain._chip.values())).any())
         device.release()
@@ -314,7 +315,7 @@ def test_what_nothing_wrote_of_a_tile_is_told_in_either_direction() -> None:
             unwritten, plain = Unwritten(core, operand), PlainUnwritten(core, operand)
             missing = any(extent.missing() for extent in operand.extents)
             assert not unwritten.is_any or missing
-            assert unwritten.boxes(device) == plain.boxes(device)
+            assert unwritten.boxes() == plain.boxes()
             if missing:
                 expected = PlainPlanes(device).read(core, operand, 77)
                 found = BandedPlanes(device).look(core, operand, unwritten.marks(77))
