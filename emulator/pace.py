@@ -10,8 +10,9 @@ import numpy as np
 __all__ = ["at_pace", "seldom_collected"]
 
 # A run makes many objects that live until its end, and the program is many more: to walk through all of them over and
-# over takes as long as the run itself.  The young ones are still looked through.
-_YOUNG = 20_000
+# over takes as long as the run itself.  The young ones are still looked through, when they are so many: notes of a run
+# that is checked, and what the checks make of them, stay as well, a hundred thousand of six thousand words.
+_YOUNG = 500_000
 # Elements of NumPy's buffers.  Where rows of operands lie apart, as those of every tile do, it copies as many rows as
 # fit into buffers of its own before it computes, though nothing is to be converted; rows as long as a buffer stay where
 # they are, which takes half as long.  Shorter buffers would make conversions slower.
