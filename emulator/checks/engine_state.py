@@ -5,9 +5,11 @@ Findings are told to a function of `Memcheck`: kind, place, message, hint, regio
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from operator import attrgetter
 from typing import Protocol
 
 from emulator.checks.kept import kept_of
@@ -24,6 +26,7 @@ from formats.regions import Region, RegionParts
 __all__ = ["Groups", "Tables"]
 
 _made = tuple.__new__
+_NUMBER = attrgetter("number")
 _NONE = -1
 _READS = 256  # of PSUM, the latest
 _FILLED = 16  # places in a group
@@ -128,13 +131,41 @@ class _Group:
         return self.region.overlaps(region) and not (self.filled and any(each.covers(region) for each in self.filled))
 
 
+class _Bank:
+    """The groups that have bytes in a PSUM bank, by their first bytes; none of them has more than `widest`."""
+
+    __slots__ = ("groups", "lows", "widest")
+
+    def __init__(self) -> None:
+        self.groups: list[_Group] = []
+        self.lows: list[int] = []
+        self.widest = 0
+
+    def near(self, low: int, high: int) -> list[_Group]:
+        """Return groups, those that have bytes from one to in front of another among them."""
+        lows = self.lows
+        return self.groups[bisect_right(lows, low - self.widest) : bisect_left(lows, high)]
+
+    def add(self, group: _Group) -> None:
+        """Take a group."""
+        place = bisect_right(self.lows, group.low)
+        self.lows.insert(place, group.low)
+        self.groups.insert(place, group)
+        self.widest = max(self.widest, group.high - group.low)
+
+    def leave(self, group: _Group) -> None:
+        """Forget a group."""
+        place = self.groups.index(group)
+        del self.lows[place], self.groups[place]
+
+
 class _Live:
     """The groups of a core that nothing has overwritten whole, by PSUM bank: products see those of their own bank."""
 
     __slots__ = ("_banks", "_begun", "_count")
 
     def __init__(self) -> None:
-        self._banks: dict[int, list[_Group]] = {}
+        self._banks: dict[int, _Bank] = {}
         self._count = self._begun = 0
 
     def __len__(self) -> int:
@@ -143,39 +174,43 @@ class _Live:
 
     def __iter__(self) -> Iterator[_Group]:
         """Yield them in the order in which they began."""
-        return iter(self._in_order(self._banks.values()))
-
-    @staticmethod
-    def _in_order(several: Iterable[list[_Group]]) -> list[_Group]:
-        found = {one.number: one for groups in several for one in groups}
-        return [found[number] for number in sorted(found)]
+        found = {one.number: one for bank in self._banks.values() for one in bank.groups}
+        return iter([found[number] for number in sorted(found)])
 
     def near(self, region: RegionParts) -> list[_Group]:
         """Return the groups that may share bytes with a region, by what lies around them, in the order they began."""
         _, _, first, partitions, low, nbytes, _ = region
         high, behind = low + nbytes, first + partitions
-        bank, last = low // PSUM_BANK_BYTES, (high - 1) // PSUM_BANK_BYTES
-        if bank == last:  # nearly all
-            groups = self._banks.get(bank, [])
+        number, last = low // PSUM_BANK_BYTES, (high - 1) // PSUM_BANK_BYTES
+        if number == last:  # nearly all
+            bank = self._banks.get(number)
+            groups: Iterable[_Group] = () if bank is None else bank.near(low, high)
         else:
-            groups = self._in_order([self._banks.get(each, []) for each in range(bank, last + 1)])
-        return [
+            banks = [self._banks[each] for each in range(number, last + 1) if each in self._banks]
+            groups = {one.number: one for bank in banks for one in bank.near(low, high)}.values()
+        found = [
             one for one in groups if one.low < high and low < one.high and one.first < behind and first < one.behind
         ]
+        if len(found) > 1:
+            found.sort(key=_NUMBER)
+        return found
 
     def add(self, group: _Group) -> None:
         """Take a group that begins."""
         self._begun = group.number = self._begun + 1
         self._count += 1
-        for bank in range(group.low // PSUM_BANK_BYTES, (group.high - 1) // PSUM_BANK_BYTES + 1):
-            self._banks.setdefault(bank, []).append(group)
+        for number in range(group.low // PSUM_BANK_BYTES, (group.high - 1) // PSUM_BANK_BYTES + 1):
+            bank = self._banks.get(number)
+            if bank is None:
+                bank = self._banks[number] = _Bank()
+            bank.add(group)
 
     def leave(self, gone: Iterable[_Group]) -> None:
         """Forget groups that are overwritten."""
         for group in gone:
             self._count -= 1
-            for bank in range(group.low // PSUM_BANK_BYTES, (group.high - 1) // PSUM_BANK_BYTES + 1):
-                self._banks[bank].remove(group)
+            for number in range(group.low // PSUM_BANK_BYTES, (group.high - 1) // PSUM_BANK_BYTES + 1):
+                self._banks[number].leave(group)
 
 
 def _marks_ends(device: Device) -> bool:
