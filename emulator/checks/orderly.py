@@ -26,7 +26,7 @@ from emulator.checks.place import Names
 from emulator.checks.row_races import Looked
 from emulator.checks.row_sets import Places, RowSet, are_apart, regions_in, touched_by
 from emulator.checks.tiles import Tiles
-from emulator.checks.touched import Cell, Group, Log, Touched, Use, share
+from emulator.checks.touched import NOBODY, Cell, Group, Log, Touched, Use, share
 from emulator.device import Device
 from emulator.dma.ring_order import keeps_order
 from emulator.dma.transfer import Part, Transfer
@@ -113,7 +113,9 @@ class _Look:
 
     def order(self) -> Order:
         """Return what is left to know of the run."""
-        knowledge, units, cells, width = self._knowledge, self._units, self._touched.cells, self._width
+        knowledge, units, width = self._knowledge, self._units, self._width
+        cell_of, blank = self._touched.cells.setdefault, object.__new__
+        fresh = blank(Cell)  # of the next place that nothing has touched
         actors, known, count, engines = knowledge.actors, knowledge.known, knowledge.count, knowledge.engines
         raises, barriers, loops, begun = knowledge.raises, knowledge.barriers, knowledge.loops, knowledge.begun
         tiles, groups, tables = self._tiles, self._groups, self._tables
@@ -192,46 +194,52 @@ class _Look:
                     history.units.append(unit)
             elif changes is None:
                 raise UnknownError
-            is_psum = False
             for place in read:
-                cell = cells[place]
-                if cell.by is not engine:
-                    cell.by = engine if cell.by is cell else None
+                cell = cell_of(place, fresh)
+                if cell is fresh:
+                    cell.begin(place, engine)
+                    fresh = blank(Cell)
+                elif cell.by is not engine:
+                    cell.by = None
                 if cell.core == core and not (cell.owner is owner and cell.since <= pc <= cell.until):
                     _see_that_it_is_home(tiles, cell, owner, pc)
                 wrote = cell.write
-                if wrote is not None and (clock[wrote[0]] < wrote[1] if wrote[0] != actor else actor >= engines):
+                if wrote is not None and clock[wrote[0]] < wrote[1] and (wrote[0] != actor or actor >= engines):
                     self._compare(unit, cell, False)
                 before = cell.reads
-                if before and before[-1][0] == actor < engines:
+                if not before:
+                    cell.reads = [unit]
+                elif before[-1][0] == actor < engines:
                     before[-1] = unit
                 else:
                     before.append(unit)
-                if cell.is_psum:
-                    is_psum = True
             for place in written:
-                cell = cells[place]
-                if cell.by is not engine:
-                    cell.by = engine if cell.by is cell else None
+                cell = cell_of(place, fresh)
+                if cell is fresh:
+                    cell.begin(place, engine)
+                    fresh = blank(Cell)
+                elif cell.by is not engine:
+                    cell.by = None
                 if cell.core == core and not (cell.owner is owner and cell.since <= pc <= cell.until):
                     _see_that_it_is_home(tiles, cell, owner, pc)
                 wrote = cell.write
-                if wrote is not None and (clock[wrote[0]] < wrote[1] if wrote[0] != actor else actor >= engines):
+                if wrote is not None and clock[wrote[0]] < wrote[1] and (wrote[0] != actor or actor >= engines):
                     self._compare(unit, cell, True)
-                    cell.reads = []
+                    cell.reads = NOBODY
                 elif cell.reads:
                     for one in cell.reads:
-                        if clock[one[0]] < one[1] if one[0] != actor else actor >= engines:
+                        if clock[one[0]] < one[1] and (one[0] != actor or actor >= engines):
                             self._compare(unit, cell, True)
                             break
-                    cell.reads = []
+                    cell.reads = NOBODY
                 cell.write = unit
-                if cell.is_psum:
-                    is_psum = True
-            if is_psum and groups is not None and what == EXECUTED:
-                begins = partial(_event, note, core)
-                if not groups.is_plain(core, loaded.word, touches, begins):
-                    groups.on_event(begins())
+            if groups is not None and what == EXECUTED:
+                for parts in (*touches.read_places, *touches.write_places):
+                    if parts[0] == "PSUM":
+                        begins = partial(_event, note, core)
+                        if not groups.is_plain(core, loaded.word, touches, begins):
+                            groups.on_event(begins())
+                        break
         if groups is not None and not self._hangs:
             groups.finish()
         if not self._hangs and knowledge.events and any(any(core.events.values) for core in self._device.cores):
@@ -354,8 +362,9 @@ class _Look:
             placed = device.model.tensors[tensor.name]
             spans.append((placed.address, placed.address + placed.nbytes))
         host = self._knowledge.host()
-        for cell in self._touched.cells.values():
-            if cell.core >= 0 or (write := cell.write) is None:
+        for cell in self._touched.memories.get(("HBM", -1), ()):
+            write = cell.write
+            if write is None:
                 continue
             byte = cell.region[4]
             if host[write[0]] < write[1] and any(low <= byte < high for low, high in spans):
@@ -411,14 +420,20 @@ def _odd(*_: object, **__: object) -> None:
 
 def _see_that_it_is_home(tiles: Tiles | None, cell: Cell, owner: str, pc: int) -> None:
     """See to it that a region lies in a tile in use at a word, and remember for which words it does."""
+    spans = cell.spans
+    if spans is not None:  # most engines that touch it mean the tile of the one before
+        span = spans.get(owner)
+        if span is not None and span[0] <= pc <= span[1]:
+            cell.owner, (cell.since, cell.until) = owner, span
+            return
     if tiles is None:
         return
     space, core, partition, partitions, low, nbytes, _ = cell.region
     found = tiles.begins[core].get((owner, space, partition, low))
     if found is not None and (behind := bisect_right(found[0], pc)):
-        last, lanes, room = found[1][behind - 1]
+        last, lanes, room, spans = found[1][behind - 1]
         if last >= pc and partitions <= lanes and nbytes <= room:
-            cell.owner, cell.since, cell.until = owner, found[0][behind - 1], last
+            cell.owner, cell.since, cell.until, cell.spans = owner, found[0][behind - 1], last, spans
             return
     home = tiles.home_of(cell.region, owner, pc)
     if home is None:

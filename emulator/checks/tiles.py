@@ -8,7 +8,7 @@ behind the builder, may lead out of them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -29,6 +29,7 @@ __all__ = ["Tiles"]
 _CHUNK = 32  # tiles
 _FEW = 64  # tiles that are looked through one by one, since to sort them takes longer
 _COLUMNS = 1 << 12  # bytes of a partition that tiles are looked for in together
+_SHIFT = 5  # so many bytes of a partition, as a power of two, have the tile of the last region there first
 
 
 class Tell(Protocol):
@@ -127,8 +128,8 @@ def _used(near: list[_Lived], pc: int) -> list[Tile]:
 
 
 _Place = tuple[int, str, str, int]  # core, engine or queue, engine whose stream has the word, pc
-# From which word on each tile is in use, in order; the last such word, its partitions and bytes.
-_Homes = tuple[list[int], list[tuple[int, int, int]]]
+# From which word on each tile is in use, in order; the last such word, its partitions and bytes, the words of all.
+_Homes = tuple[list[int], list[tuple[int, int, int, Mapping[str, tuple[int, int]]]]]
 _Begins = dict[tuple[str, str, int, int], _Homes]  # by engine, place and first byte
 # A file that is open runs more than once; that a map is broken is told by whoever reads it.
 _BEGINS: WeakKeyDictionary[Subgraph, _Begins] = WeakKeyDictionary()
@@ -137,7 +138,7 @@ _BEGINS: WeakKeyDictionary[Subgraph, _Begins] = WeakKeyDictionary()
 def _begins_of(tiles: Iterable[Tile]) -> _Begins:
     begins: _Begins = {}
     for tile in sorted(tiles, key=_earliest):
-        has = tile.partitions, tile.partition_bytes
+        has = tile.partitions, tile.partition_bytes, tile.pcs
         for engine, (first, last) in tile.pcs.items():
             place = engine, tile.space, tile.partition, tile.offset
             firsts, lives = begins.get(place) or begins.setdefault(place, ([], []))
@@ -190,7 +191,8 @@ class Tiles:
                 if subgraph is not None:
                     _BEGINS[subgraph] = begins
             self.begins[core.index] = begins
-        self._last: dict[tuple[int, str], _Home] = {}  # by core and engine, where the last region was at home
+        # By core, engine, memory and columns, where the last region there was at home.
+        self._last: dict[tuple[int, str, str, int], _Home] = {}
         self._few: dict[tuple[int, str], list[_Home]] = {}
         self._seen: set[_Place] = set()
         # Those whose bytes lie where they should: the next run of the file touches the same.
@@ -234,7 +236,7 @@ class Tiles:
                     continue  # where a tile of the other core begins and ends, its own words know
                 found = begins.get((owner, space, partition, low))
                 if found is not None and (behind := bisect_right(found[0], pc)):
-                    last, lanes, room = found[1][behind - 1]
+                    last, lanes, room, _ = found[1][behind - 1]
                     if last >= pc and partitions <= lanes and nbytes <= room:
                         continue  # it begins with a tile in use, as nearly all do
                 lives = self._all(core, owner)
@@ -248,39 +250,34 @@ class Tiles:
 
         None where it lies in none of those in use there; where none is in use, that is no matter.
         """
-        place = region[1], owner
+        space, core, first, partitions, low, nbytes, _ = region
+        near = core, owner, space, low >> _SHIFT
+        last = self._last.get(near)
+        if last is not None:  # as words that go through the columns of a tile
+            since, until, _, top, bottom, begins, ends = last
+            if (
+                since <= pc <= until
+                and begins <= low
+                and low + nbytes <= ends
+                and top <= first
+                and first + partitions <= bottom
+            ):
+                return since, until
+        place = core, owner
         homes = self._few.get(place)
         if homes is None and place not in self._lives:
-            homes = self._homes(*place)
+            homes = self._homes(core, owner)
         if homes is not None:
-            space, _, first, partitions, low, nbytes, _ = region
-            used = False
-            for number, home in enumerate(homes):
-                since, until, its_space, its_first, behind, its_low, high = home
-                if since <= pc <= until:
-                    used = True
-                    if (
-                        its_low <= low
-                        and low + nbytes <= high
-                        and its_first <= first
-                        and first + partitions <= behind
-                        and its_space == space
-                    ):
-                        if number:  # those in use are asked for again
-                            del homes[number]
-                            homes.insert(0, home)
-                        return since, until
-            return None if used else (pc, pc)
-        last = self._last.get(place)
-        if last is not None and last.holds(region, pc):  # as words that go through the columns of a tile
-            return last.since, last.until
-        lives = self._lives.get(place) or self._all(*place)
+            for home in homes:
+                if home.holds(region, pc):
+                    self._last[near] = home
+                    return home.since, home.until
+            return None if any(home.since <= pc <= home.until for home in homes) else (pc, pc)
+        lives = self._lives.get(place) or self._all(core, owner)
         held = lives.holder(pc, region)
         if held is not None:
             tile = held.tile
-            self._last[place] = _Home(
-                held.first, held.last, tile.space, tile.partition, held.behind, held.low, held.high
-            )
+            self._last[near] = _Home(held.first, held.last, space, tile.partition, held.behind, held.low, held.high)
             return held.first, held.last
         return None if _used(lives.near(pc), pc) else (pc, pc)
 

@@ -7,7 +7,7 @@ their ranges alone; which ones of a group really share bytes is worked out when 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -15,7 +15,7 @@ from emulator.checks.columns import apart_by_columns
 from emulator.checks.row_sets import RowSet
 from formats.regions import Region, RegionParts, share_bytes
 
-__all__ = ["Cell", "Group", "Log", "Touched", "Use", "share"]
+__all__ = ["NOBODY", "Cell", "Group", "Log", "Touched", "Use", "share"]
 
 _LOW = attrgetter("low")
 _PATIENCE = 64  # comparisons of a region with others, on the average, beyond which somebody else has to look
@@ -24,6 +24,7 @@ _made = tuple.__new__
 # Whose a word or transfer is, its number there, what it knew of the others when it began, the word as it is loaded or
 # the transfer, and the word that triggered that.
 Use = tuple[int, int, list[int], Any, Any]
+NOBODY: list[Use] = []  # who has read most regions since they were written; nobody adds to it
 
 
 class Log(dict["Cell | tuple[int, Cell]", "tuple[Use, Cell]"]):
@@ -40,6 +41,8 @@ class Group:
 
     def __init__(self, cells: list[Cell]) -> None:
         self.cells = cells
+        for cell in cells:
+            cell.near = None
         self.is_split = False
         self.patience = _PATIENCE * len(cells)
         self.writes: dict[int, Log] = {}
@@ -87,15 +90,15 @@ class Group:
 class Cell:
     """A region that is touched: who wrote it last, who has read it since, and which others share bytes with it.
 
-    Words of `owner` from pc `since` to `until` have a tile there. `by` is the engine whose words alone touch it, None
-    where a transfer or another one does, and of device memory. Where it is of `rows`, the region is around all of them.
+    Words of `owner` from pc `since` to `until` have a tile there; `spans` are all words of each engine that have it,
+    where the region begins with the tile. `by` is the engine whose words alone touch it, None where a transfer or
+    another one does, and of device memory. Where it is of `rows`, the region is around all of them.
     """
 
     __slots__ = (
         "by",
         "core",
         "group",
-        "is_psum",
         "low",
         "near",
         "owner",
@@ -103,26 +106,40 @@ class Cell:
         "region",
         "rows",
         "since",
+        "spans",
         "until",
         "write",
         "written",
     )
+    near: list[tuple[Cell, bool]] | None  # of a group: those, and whether a write here leaves nothing of them
+    reads: list[Use]
+    region: RegionParts
+    rows: RowSet | None
+    since: int
+    until: int
+    written: bool
 
-    def __init__(self, region: RegionParts, rows: RowSet | None = None) -> None:
-        self.region, self.rows, self.low = region, rows, region[4]
-        space = region[0]
-        self.is_psum = space == "PSUM"
-        if space == "HBM":
+    def __init__(self, place: RegionParts | RowSet) -> None:
+        self.begin(place, None)
+
+    def begin(self, place: RegionParts | RowSet, engine: Any) -> None:
+        """Become the cell of what an engine is the first to touch; None is a queue."""
+        region: RegionParts
+        if isinstance(place, RowSet):
+            region, self.rows = place.box, place
+        else:
+            region, self.rows = place, None
+        self.region = region
+        if region[0] == "HBM":
             self.by, self.core = None, -1  # whoever reads it at the end has to know who wrote it
         else:
-            self.by, self.core = self, region[1]  # nothing has touched it
+            self.by, self.core = engine, region[1]
+        self.low = region[4]
         self.write: Use | None = None
-        self.reads: list[Use] = []
         self.group: Group | None = None
-        self.near: list[tuple[Cell, bool]] | None = None  # and whether a write here leaves nothing of it
-        self.written = False
+        self.spans: Mapping[str, tuple[int, int]] | None = None
+        self.reads = NOBODY
         self.owner = ""
-        self.since = self.until = -1
 
     def common(self, other: Cell) -> Region:
         """Return the box of the bytes that it shares with another."""
@@ -130,19 +147,12 @@ class Cell:
         return mine.common(others)
 
 
-class _Cells(dict["RegionParts | RowSet", Cell]):
-    """Cells by region, or rows, made where they are asked for."""
-
-    def __missing__(self, place: RegionParts | RowSet) -> Cell:
-        cell = self[place] = Cell(place.box, place) if isinstance(place, RowSet) else Cell(place)
-        return cell
-
-
 class Touched:
-    """What the words and transfers of a run touched: `cells` by region, or rows, made where they are asked for."""
+    """What the words and transfers of a run touched: `cells` by region, or rows, and by the memory where they lie."""
 
     def __init__(self) -> None:
-        self.cells: dict[RegionParts | RowSet, Cell] = _Cells()
+        self.cells: dict[RegionParts | RowSet, Cell] = {}
+        self.memories: dict[tuple[str, int], list[Cell]] = {}  # by `bring_together`
 
     def bring_together(self) -> bool:
         """Put cells whose ranges have bytes in common into groups, where one of them is written, as if none were yet.
@@ -153,6 +163,7 @@ class Touched:
         memories: defaultdict[tuple[str, int], list[Cell]] = defaultdict(list)
         for cell in self.cells.values():
             memories[cell.region[0], cell.core].append(cell)
+        self.memories = memories
         for cells in memories.values():
             cells.sort(key=_LOW)
             for near in _in_common(cells):
@@ -176,7 +187,7 @@ class Touched:
             cell = waiting.pop()
             if cell.group is not None and not cell.group.is_split:
                 cell.group.split()
-            for other, _ in cell.near or ():
+            for other, _ in (cell.near or ()) if cell.group is not None else ():
                 if other not in found:
                     found.add(other)
                     waiting.append(other)
@@ -187,13 +198,15 @@ def _in_common(cells: list[Cell]) -> Iterator[list[Cell]]:
     """Yield cells, sorted by where they begin, that have bytes in common by their ranges: no fewer than two each."""
     begun, reach = 0, -1
     for place, cell in enumerate(cells):
-        _, _, _, _, low, nbytes, _ = cell.region
+        region = cell.region
+        low = region[4]
         if low >= reach:
             if place - begun > 1:
                 yield cells[begun:place]
             begun = place
-        if low + nbytes > reach:
-            reach = low + nbytes
+        end = low + region[5]
+        if end > reach:
+            reach = end
     if len(cells) - begun > 1:
         yield cells[begun:]
 
@@ -208,7 +221,7 @@ def _group(cells: list[Cell]) -> bool:
     group = Group(cells)
     for cell in cells:
         cell.written = cell.write is not None
-        cell.group, cell.write, cell.reads = group, None, []
+        cell.group, cell.write, cell.reads = group, None, NOBODY
     return True
 
 

@@ -13,7 +13,9 @@ import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.checks import again, kept
 from emulator.checks import tiles as tiles_of_a_program
+from emulator.checks.knowledge import UnknownError
 from emulator.checks.orderly import Order, order_of
+from emulator.checks.orderly import _see_that_it_is_home as see_that_it_is_home
 from emulator.checks.place import Names
 from emulator.checks.synccheck import _needs
 from emulator.checks.tiles import Tiles
@@ -240,6 +242,36 @@ def test_a_region_is_at_home_for_the_words_for_which_a_tile_holds_it(few: int, m
             assert any(holds(one) and one.pcs[owner] == span for one in used)
             found["held"] += 1
     assert min(found.values()) > 50, found
+
+
+def test_a_cell_is_at_home_where_a_tile_in_use_holds_it_whoever_touched_it_before() -> None:
+    program = open_program(ROOT / "examples" / "attention.py", USUAL)
+    device = Device(program.neff.target, 1)
+    device.load(program.neff)
+    names, chance = Names(device), random.Random(5)
+    tiles, every = Tiles(device, lambda *_: None, names), names.tiles(0)
+    asked = dict.fromkeys(("held", "lost"), 0)
+    for _ in range(400):
+        tile = chance.choice(every)
+        low, nbytes = chance.choice(((0, tile.partition_bytes), (0, 4), (tile.partition_bytes - 4, 4)))
+        cell = Cell(Region(tile.space, 0, tile.partition, tile.partitions, tile.offset + low, nbytes))
+        for _ in range(12):
+            owner, (first, last) = chance.choice(list(tile.pcs.items()))
+            pc = chance.randint(max(first - 1, 0), last + 1)
+            used = [one for one in every if owner in one.pcs and one.pcs[owner][0] <= pc <= one.pcs[owner][1]]
+            rooms = [Region(one.space, 0, one.partition, one.partitions, one.offset, one.partition_bytes)
+                     for one in used]  # fmt: skip
+            if used and not any(room.covers(Region(*cell.region)) for room in rooms):
+                with pytest.raises(UnknownError):
+                    see_that_it_is_home(tiles, cell, owner, pc)
+                asked["lost"] += 1
+                continue
+            see_that_it_is_home(tiles, cell, owner, pc)
+            assert cell.owner == owner and cell.since <= pc <= cell.until
+            span = cell.since, cell.until
+            assert any(one.pcs[owner] == span for one in used) or (not used and span == (pc, pc))
+            asked["held"] += 1
+    assert min(asked.values()) > 100, asked
 
 
 _RINGS = """

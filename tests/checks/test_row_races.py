@@ -211,7 +211,7 @@ def test_cells_of_rows_know_those_that_share_bytes_with_them() -> None:
             place: Any = set_of(numbers)
             if numbers.random() < 0.4:
                 place = Region("HBM", 0, 0, 1, numbers.randrange(120), numbers.choice((4, 60)))
-            cells.append(Cell(place.box, place) if isinstance(place, RowSet) else Cell(place))
+            cells.append(Cell(place))
             cells[-1].written, cells[-1].by = numbers.random() < 0.6, None
         cells.sort(key=lambda cell: cell.region[4])
         Group(cells).split()
