@@ -28,6 +28,7 @@ __all__ = ["Groups", "Tables"]
 _made = tuple.__new__
 _NUMBER = attrgetter("number")
 _NONE = -1
+_FEW = 8  # groups of a bank that are looked at one by one, since to look for some of them takes longer
 _READS = 256  # of PSUM, the latest
 _FILLED = 16  # places in a group
 
@@ -184,7 +185,9 @@ class _Live:
         number, last = low // PSUM_BANK_BYTES, (high - 1) // PSUM_BANK_BYTES
         if number == last:  # nearly all
             bank = self._banks.get(number)
-            groups: Iterable[_Group] = () if bank is None else bank.near(low, high)
+            if bank is None:
+                return []
+            groups: Iterable[_Group] = bank.groups if len(bank.groups) <= _FEW else bank.near(low, high)
         else:
             banks = [self._banks[each] for each in range(number, last + 1) if each in self._banks]
             groups = {one.number: one for bank in banks for one in bank.near(low, high)}.values()
