@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,20 @@ from formats.regions import Region, RegionParts
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext, EngineContext, ResolvingEngine
-    from emulator.template import Template
 
 _made = tuple.__new__  # a named tuple in half the time
 
-__all__ = ["Action", "WordPort", "cost_of_word", "make_action", "operands_of", "regions_of_word", "second_slot"]
+__all__ = [
+    "Action", "BoundBy", "WordPort", "cost_of_word", "make_action", "operands_of", "regions_of_word", "second_slot",
+]  # fmt: skip
+
+
+class BoundBy(Protocol):
+    """What words of a kind are bound by."""
+
+    def operands(self, action: Action) -> dict[str, Operand]:
+        """Return the operands of an action that was bound by this, by name."""
+        ...
 
 
 class Action:
@@ -80,7 +89,7 @@ class Action:
         self.serial = self.drain = self.barrier = self.lasting = False
         self.claim: Claim | None = None
         self.operands: dict[str, Operand] | None = None
-        self.template: Template | None = None  # that it was bound by
+        self.template: BoundBy | None = None  # None where it was bound by itself
         self.apart = self.lag = 0
 
     def without_data(self) -> Action:
