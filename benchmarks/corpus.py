@@ -24,7 +24,8 @@ way is known, and what is found on it (`emulator/runtime/known_runs.py`).
 Each of these works its times out; "again" is a run with timing of a program whose way is known from one before
 (`emulator/repeats.py`), "beyond again" what that takes beyond "NumPy".
 The unit is a call, the time of one call of `def f(x, y): return x + y` in the same process, so that figures of
-different machines compare.  "NumPy" is what the effects of the words and the moves of the transfers take alone, called
+different machines compare; it is taken in turns with what is measured, as a machine that others share goes at half its
+speed for seconds.  "NumPy" is what the effects of the words and the moves of the transfers take alone, called
 one after the other in the order of the run, and "beyond" what a run with timing takes beyond it: the two, runs without
 timing, with a recorder, and runs whose way is known, take turns, there and back, for a second at least, and longer
 where the best two of any differ by more than 2 %, and the best of each counts ("timing", "no timing" and "recording"
@@ -81,21 +82,29 @@ COLUMNS = (*PHASES, "NumPy", "beyond", "again", "beyond again", "Python calls", 
 LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
 GROWTH = (("small_tiles", 100, 1000), ("windowed_sums", 1, 10))  # kernels in two lengths
 REPEATS, MOST_REPEATS = 3, 100
+MANY_CALLS = 40_000
 
 
-def call_seconds():
-    """Return the time of one call of a function of two arguments, the best of several."""
+class Calls:
+    """The time of one call of a function of two arguments, the best of those that were taken between other things."""
 
-    def f(x, y):
-        return x + y
+    def __init__(self):
+        self.seconds = math.inf
 
-    best = math.inf
-    for _ in range(7):
+    def take(self):
+        """Take it once more: some two milliseconds."""
+
+        def f(x, y):
+            return x + y
+
         started = time.process_time()
-        for _ in range(100_000):
+        for _ in range(MANY_CALLS):
             f(1, 2)
-        best = min(best, time.process_time() - started)
-    return best / 100_000
+        self.seconds = min(self.seconds, (time.process_time() - started) / MANY_CALLS)
+
+    def of(self, seconds, phases):
+        """Return the times of some phases in calls."""
+        return {phase: seconds[phase] / self.seconds for phase in phases if phase in seconds}
 
 
 def examples():
@@ -249,7 +258,7 @@ def logged(neff, inputs):
 
 
 def in_turns(neff, inputs, least):
-    """Return the best times of effects and moves alone, of runs with, without timing, recorded, and of a known way.
+    """Return effects and moves alone, runs with timing, without, recorded, and of a known way, each the best, in calls.
 
     They take turns, so that what slows the machine down for a while slows all of them down; where the best two of any
     differ, there are more turns.  Every other turn goes the other way round: a run finds in the caches what the one
@@ -279,12 +288,13 @@ def in_turns(neff, inputs, least):
         "recording": running(observers=(Recorder,)),
         "again": running(replays=True),
     }
-    found = {phase: [] for phase in ways}
+    found, calls = {phase: [] for phase in ways}, Calls()
     for turn in turns(found, least):
+        calls.take()
         for phase in reversed(ways) if turn % 2 else ways:
             found[phase].append(ways[phase]())
     device.release()
-    return {phase: min(seconds) for phase, seconds in found.items()}
+    return calls.of({phase: min(seconds) for phase, seconds in found.items()}, ways)
 
 
 @contextlib.contextmanager
@@ -353,10 +363,14 @@ def builds(repeats):
             yield phase
 
 
-def measure(opener, call, repeats):
-    """Return words and figures of a member: phases in calls a word, Python calls a word, megabytes at most."""
-    best = {}
+def measure(opener, repeats, first=None):
+    """Return words and figures of a member: phases in calls a word, Python calls a word, megabytes at most.
+
+    `first` are the seconds that its first build took, where that was before.
+    """
+    best, calls = {}, Calls()
     for phase in builds(repeats):
+        calls.take()
         setting = os.environ.pop(CACHE, None)
         if phase != "build kept":
             os.environ[CACHE] = "off"
@@ -372,7 +386,11 @@ def measure(opener, call, repeats):
         os.environ.pop(CACHE, None)
         if setting is not None:
             os.environ[CACHE] = setting
+    if first is not None:
+        best["build"] = first
+    units, calls = calls.of(best, PHASES), Calls()
     for _ in rounds(repeats):
+        calls.take()
         device, load, timed = run(neff, inputs)
         words = sum(engine.completed for core in device.cores for engine in core.engines.values())
         device.release()
@@ -398,12 +416,14 @@ def measure(opener, call, repeats):
             if phase not in CHECKED or inputs is not None:
                 best[phase] = min(best.get(phase, math.inf), seconds)
         best["again"] = min(best.get("again", math.inf), again)
+    units |= calls.of(best, (*PHASES[PHASES.index("load") :], "again"))
     beside = in_turns(neff, inputs, repeats)
-    best["NumPy"] = beside["NumPy"]
+    units["NumPy"] = beside["NumPy"]
     for phase in ("timing", "no timing", "recording"):
-        best[phase] = min(best[phase], beside[phase])
-    best["beyond"], best["beyond again"] = beside["timing"] - beside["NumPy"], beside["again"] - beside["NumPy"]
-    figures = {phase: round(seconds / call / words) for phase, seconds in best.items()}
+        units[phase] = min(units[phase], beside[phase])
+    units["beyond"], units["beyond again"] = beside["timing"] - beside["NumPy"], beside["again"] - beside["NumPy"]
+    figures = {phase: round(count / words) for phase, count in units.items()}
+    figures["call ns"] = round(calls.seconds * 1e9, 1)
     figures["Python calls"] = round(counted(lambda: run(neff, inputs)) / words, 1)
     tracemalloc.start()
     run(neff, inputs)
@@ -441,7 +461,7 @@ def additions(rows):
             yield line + (": " + ", ".join(above) if above else "")
 
 
-def page(rows, call, before):
+def page(rows, before):
     """Return a table of all members in Markdown, with figures of another run where they are given."""
 
     def cell(name, column):
@@ -449,8 +469,9 @@ def page(rows, call, before):
         old = before.get(name, {}).get("figures", {}).get(column)
         return "" if new is None else f"{new:,}" if old is None else f"{old:,} → {new:,}"
 
+    units = [row["figures"]["call ns"] for row in rows.values()]
     lines = [
-        f"One call: {call * 1e9:.0f} ns in this run.",
+        f"One call: {min(units):.0f} to {max(units):.0f} ns, by member.",
         "",
         "| member | words | " + " | ".join(COLUMNS) + " |",
         "|---|--:|" + "--:|" * len(COLUMNS),
@@ -498,7 +519,7 @@ def main():
             *tutorials(corpus),
             *public_files(corpus, options.largest or (LARGEST // 10 if options.quick else LARGEST)),
         ]
-    call, rows, lost = call_seconds(), {}, 0
+    rows, lost = {}, 0
     minutes = options.minutes or (2 if options.quick else math.inf)
     deadline = time.monotonic() + 60 * minutes
     for name, opener in members:
@@ -506,9 +527,8 @@ def main():
             print(f"{minutes:g} minutes are over; not measured: {name}", file=sys.stderr)
             continue
         try:
-            call = min(call, call_seconds())  # a disturbance of the first one would be in all figures
             with environment_kept():
-                words, figures = measure(opener, call, 2 if options.quick else REPEATS)
+                words, figures = measure(opener, 2 if options.quick else REPEATS)
         except NeuronError as error:
             print(f"{name}: {error}", file=sys.stderr)
             lost += not name.startswith("neff ")  # public files hold what is not modelled
@@ -524,10 +544,10 @@ def main():
             rows[name] = {"words": words, "figures": figures}
             print(f"{name}: {words} words, {figures}", file=sys.stderr, flush=True)
     before = json.loads(options.before.read_text())["rows"] if options.before else {}
-    lines = page(rows, call, before)
+    lines = page(rows, before)
     print("\n".join(lines))
     if options.json:
-        options.json.write_text(json.dumps({"call_ns": call * 1e9, "rows": rows}, indent=1) + "\n")
+        options.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
     if options.write:
         head, _, behind = options.write.read_text().partition("<!-- corpus -->\n")
         section = behind.find("\n## ")

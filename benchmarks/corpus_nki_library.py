@@ -29,7 +29,7 @@ NEEDED = ("torch", "scipy", "pytest", "pytest_html", "xdist", "filelock", "allpa
 OUT = "CORPUS_NKI_LIBRARY"
 MEASURED = "measured"  # why a test is skipped
 TRIES = 2
-_building, _call = {}, []
+_building = {}
 
 
 def rows_of(corpus, deadline):
@@ -142,18 +142,16 @@ def _write(row):
 def _measure(kernel, neff, values):
     """Measure a launch, write its row, and end the test."""
     import pytest
-    from corpus import REPEATS, call_seconds, measure
+    from corpus import REPEATS, measure
 
     from formats.neff import open_neff
 
-    _call[:] = [min([*_call, call_seconds()])]
     prepare, arguments = _building["prepare"], _building["arguments"]
 
     def opener():
         return open_neff(prepare(*arguments).neff), dict(values)
 
-    words, figures = measure(opener, _call[0], REPEATS)
-    figures["build"] = round(_building["seconds"] / _call[0] / words)
+    words, figures = measure(opener, REPEATS, _building["seconds"])
     _write({"case": _building["name"], "name": _name(kernel), "words": words, "figures": figures})
     pytest.skip(MEASURED)
 
