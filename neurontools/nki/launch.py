@@ -21,6 +21,7 @@ from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Source, Space, Trace, View, views_of
 from neurontools.nki import artifacts, cache, calls, printing, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
+from neurontools.nki.assignments import write_where_assigned
 from neurontools.nki.cache_key import Key, key_of
 from neurontools.nki.dtype import as_registered, dtype_of, is_packed
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
@@ -115,6 +116,7 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
                 visits.close()
             _refuse_unfinished(t, function, returned)
             check_copies(t)
+            write_where_assigned(t.trace, t.assigned)
             programs.append(_finish(t, returned, function))
     _match_outputs([one.trace for one in programs])
     return programs

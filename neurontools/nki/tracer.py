@@ -244,6 +244,7 @@ class Tracer:
     """Write one `Trace`: one program id's run of the kernel body."""
 
     __slots__ = (
+        "assigned",
         "bottom",
         "cache",
         "called_at",
@@ -284,6 +285,7 @@ class Tracer:
         self.names = dict.fromkeys(RESERVED, 1)
         self.cache: dict[Any, Any] = {}
         self.observations: list[Observation] = []
+        self.assigned: list[Op] = []  # copies that stand for assignments of the kernel's
         self.written: set[int] = set()
         self.indirect: Surroundings | None = None  # where the instruction that is being noted has indirect operands
         self.loops: list[OpenLoop] = []  # open loops of the device, the innermost last

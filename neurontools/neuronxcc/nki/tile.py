@@ -484,6 +484,8 @@ def _write(part: NkiTensor, src: Any) -> None:
         isa.dma_copy(part, src)
     elif reached(part):
         isa.tensor_copy(part, operand(src))
+        t = tracer()
+        t.assigned.append(t.ops[-1])
     else:
         isa.dma_copy(part, nl.copy(src))
 

@@ -195,6 +195,7 @@ def assign(target: NkiTensor, value: Any) -> None:
             _engine_start(target) and _engine_start(value) and target.shape[0] == value.shape[0]
         ):
             tensor_copy(target, value)
+            t.assigned.append(t.ops[-1])
         else:
             dma_copy(target, value)
     elif target.space is Space.PSUM:
