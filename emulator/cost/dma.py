@@ -119,6 +119,8 @@ FIGURES: tuple[Figure, ...] = (
     Figure("rows_per_engine", _ALL, 8.0, "rows", "documented", "hardware.md 4.1: 128 partitions over 16 engines"),
     Figure("transpose_share", _V34, 0.9, "ratio", "documented", "hardware.md 4.5: at most 90 % of peak"),
     Figure("transpose_share", _V2, 0.5, "ratio", "inferred", "hardware.md 4.5: not on v2; the slow case"),
+    Figure("transpose_share_sbuf", _V34, 0.5, "ratio", "documented", "hardware.md 4.5: SBUF to SBUF, at most 50 %"),
+    Figure("transpose_share_sbuf", _V2, 0.5, "ratio", "inferred", "hardware.md 4.5: not on v2; the slow case"),
     Figure("compute_share", _V23, 0.5, "ratio", "documented", "hardware.md 4.5: about 50 % before v4"),
     Figure("compute_share", _V4, 1.0, "ratio", "documented", "hardware.md 4.5: read-add-write at full rate"),
 )
@@ -160,6 +162,7 @@ class DmaCosts(NamedTuple):
     signal_interval_ps: int
     rows_per_engine: int
     transpose_share: float
+    transpose_share_sbuf: float
     compute_share: float
 
     def trigger_ps(self, maker: str = "hardware") -> int:
@@ -229,8 +232,9 @@ class DmaCosts(NamedTuple):
 
 # Every step takes one picosecond: order without time.
 UNIT = DmaCosts(
-    1, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0, 0, 0, 8, 1.0, 1.0
-)
+    1, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0, 0, 0, 8,
+    1.0, 1.0, 1.0,
+)  # fmt: skip
 
 
 @cache
@@ -280,5 +284,6 @@ def dma_costs(target: str) -> DmaCosts:
         ps("signal_interval"),
         int(found["rows_per_engine"]),
         found["transpose_share"],
+        found["transpose_share_sbuf"],
         found["compute_share"],
     )

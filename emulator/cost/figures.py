@@ -123,6 +123,18 @@ FIGURES: tuple[Figure, ...] = (
     Figure("two_tensors", _V2, 2.0, "passes", _D, "hardware.md 3.4: two inputs in SBUF take 2N"),
     Figure("two_tensors", _V3, 1.0, "passes", _O, _C + "TENSOR_TENSOR of fp32: 174 for 14, 1,199, 2,243 for 2,000"),
     Figure("two_tensors", _V4, 1.0, "passes", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("scalar_two_tensors", _V2, 2.0, "passes", _D, "hardware.md 3.4: two inputs in SBUF take 2N"),
+    # From the Vector engine's share of the times of fifteen kernels, four such words a turn, of 512 to 2,304 columns.
+    # The record gives half of the times: by it fp32 products take half the passes of A-9, and DMA moves 800 GB/s.
+    Figure(
+        "scalar_two_tensors",
+        _V3,
+        1.0,
+        "passes",
+        _O,
+        "Jerry2423/kda-for-trainium, workspaces/adamw/benchmark.csv: 1.06 ns a column and 112",
+    ),
+    Figure("scalar_two_tensors", _V4, 1.0, "passes", _I, "hardware.md 9: trn3 reuses trn2"),
     Figure("reciprocal_passes", _V2, 8.0, "passes", _D, "hardware.md 5.2"),
     Figure("reciprocal_passes", _V3, 6.0, "passes", _O, _P + "RECIPROCAL 178 for 4, 202 for 8"),
     Figure("reciprocal_passes", _V4, 6.0, "passes", _I, "hardware.md 9: trn3 reuses trn2"),

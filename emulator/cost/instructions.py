@@ -93,9 +93,9 @@ def _has_pointer(word: isa.Instruction) -> bool:
     return any(isinstance(field, isa.Pointer) and word.uses(name) for name, field in word.OPERANDS.items())
 
 
-def _passes_of_two(first: Tile, second: Tile, plain: bool, chip: Chip) -> float:
-    """Return how often the elements pass: once where one input is in PSUM or `plain` holds, else twice."""
-    return 1.0 if first.in_psum != second.in_psum or plain else figure("two_inputs", chip.target)
+def _passes_of_two(first: Tile, second: Tile, plain: bool, chip: Chip, name: str = "two_inputs") -> float:
+    """Return how often the elements pass: once where one input is in PSUM or `plain` holds, else as a figure says."""
+    return 1.0 if first.in_psum != second.in_psum or plain else figure(name, chip.target)
 
 
 def _passing(cost: isa.Passes, word: isa.Instruction, engine: str, chip: Chip) -> Cost:
@@ -223,7 +223,7 @@ def scalar_tensor_tensor(word: isa.ScalarTensorTensor, engine: str, chip: Chip) 
         and word.op1 == AluOp.MULTIPLY
         and dst.elements % 2 == 0
     )
-    passes = _passes_of_two(src, src1, plain, chip)
+    passes = _passes_of_two(src, src1, plain, chip, "scalar_two_tensors")
     cycles = dst.elements * passes_apart(word, passes, engine, chip, "src", "src1", "dst")
     return _on_vector(word, cycles, "scalar_tensor_latency", engine, chip)
 

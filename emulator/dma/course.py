@@ -82,7 +82,7 @@ def course_of(facts: Facts, num_queues: int, maker: str, packet_bytes: int, cost
 def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, costs: DmaCosts) -> tuple[Stretch, ...]:
     """Return which engines take as much of a transfer, and how long each is busy with it."""
     nbytes, writes, reads = facts.nbytes, facts.writes_hbm, facts.reads_hbm
-    share = _share(facts.op, costs)
+    share = _share(facts, costs)
     each = nbytes / shares[-1][1] if shares else 0
     # A packet is a descriptor. Those from load time are cut; where packets were made larger, it holds as many as fit.
     cuts = max(-(-nbytes // (shares[-1][1] * packet_bytes)), 1) if prebuilt and shares else 1
@@ -105,7 +105,9 @@ def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, 
     return tuple(made)
 
 
-def _share(op: str, costs: DmaCosts) -> float:
-    if op in ("copy", "cast"):
+def _share(facts: Facts, costs: DmaCosts) -> float:
+    if facts.op in ("copy", "cast"):
         return 1.0
-    return costs.transpose_share if op == "transpose" else costs.compute_share
+    if facts.op == "transpose":
+        return costs.transpose_share if facts.hbm_bytes else costs.transpose_share_sbuf
+    return costs.compute_share

@@ -119,6 +119,11 @@ class Part(NamedTuple):
         return tuple(dict.fromkeys(destination for _, destination in self.copies))
 
 
+# Bytes of elements that an engine turns, and how many rows at a time.
+_TURNED = 2, 4
+_TURNED_ROWS = 16
+
+
 class Facts(NamedTuple):
     """What planning asks of a transfer: bytes written, data descriptors of at most 64 KiB, bytes of device memory."""
 
@@ -143,7 +148,7 @@ def facts_of(parts: tuple[Part, ...]) -> Facts:
     writes_hbm = False
     for part in parts:
         for source, target in part.copies:
-            pieces += source.rows * _pieces(source.run)
+            pieces += _descriptors(part.op, source.dims, source.run)
             writes_hbm |= target.space == "HBM"
             if source.space == "HBM":
                 hbm_bytes += source.nbytes
@@ -162,7 +167,22 @@ def _of_one_copy(
 ) -> Facts:
     rows, nbytes = prod([count for _, count in source_dims]), target_run * prod([count for _, count in target_dims])
     hbm_bytes = (rows * source_run if source == "HBM" else 0) + (nbytes if target == "HBM" else 0)
-    return Facts(nbytes, rows * _pieces(source_run), hbm_bytes, target == "HBM", op)
+    return Facts(nbytes, _descriptors(op, source_dims, source_run), hbm_bytes, target == "HBM", op)
+
+
+def _descriptors(op: str, dims: Dims, run: int) -> int:
+    """Return how many data descriptors read one side of a copy.
+
+    A transpose whose patterns say where each element goes is walked element by element. The engine reads the rows of
+    its source as they lie, sixteen at a time, and turns elements of two bytes; those of four take two passes.
+    Source: hardware.md 4.5.
+    """
+    rows = prod([count for _, count in dims])
+    if op == "transpose" and run in _TURNED:
+        for step, count in dims:
+            if step == run and rows // count % _TURNED_ROWS == 0:
+                return rows // count * _pieces(run * count) * (run // _TURNED[0])
+    return rows * _pieces(run)
 
 
 def check_sizes(source: Side, target: Side, where: str) -> None:
