@@ -68,12 +68,15 @@ class Notes:
         """Have no extent known to be full; those that are noted stay so."""
         self.ranges.clear()
         self._told = 0
-        for extent in (*self.settled, *self.extents, *self.found):
-            extent.full = not extent.size
+        for noted in (self.settled, self.extents, self.found):
+            for extent in noted:
+                extent.full = not extent.size
         self.found.clear()
 
     def clear(self) -> None:
         """Forget what was noted."""
+        if not (self.settled or self.extents or self.found or self.ranges):
+            return
         self.doubt()
         self.extents.clear()
         self.settled.clear()
@@ -116,6 +119,10 @@ class Extent(ABC):
         """Return whether it is all of its hull."""
         return False
 
+    @abstractmethod
+    def freshen(self) -> None:
+        """Have all bytes of the memory fresh that are not written: somebody is going to look at some of them."""
+
     @property
     def plane(self) -> Plane:
         """Return the part of the plane."""
@@ -132,10 +139,11 @@ class Extent(ABC):
                 notes.settle()
 
     def missing(self) -> int:
-        """Return how many bytes were never written."""
+        """Return how many bytes were never written, for who reads them next: these are fresh then."""
         if self.full:
             return 0
         if self.is_blank():
+            self.freshen()
             return self.size
         hull = self.hull()
         if hull is not None and self.notes.cover(hull):
@@ -143,7 +151,9 @@ class Extent(ABC):
         else:
             self.notes.settle()
             missing = self.size - self.count()
-        if not missing:
+        if missing:
+            self.freshen()
+        else:
             self.full = True
             self.notes.found.append(self)
         return missing
@@ -156,6 +166,9 @@ class Ranges:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, int], tuple[list[int], list[int]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
 
     def clear(self) -> None:
         """Forget all of them."""
