@@ -55,6 +55,15 @@ class _RunsExtent(Extent):
         """Return whether the runs lie side by side."""
         return not merged(self._dims, self._run)[0]
 
+    def rows(self) -> tuple[int, int, int, int, int] | None:
+        """Return the runs as the same bytes of each of some rows, None where they are not."""
+        steps, run = merged(self._dims, self._run)
+        if len(steps) != 1 or steps[0][0] < run:
+            return None
+        ((width, count),) = steps
+        byte = self._offset % width
+        return (self._offset - byte, width, count, byte, run) if byte + run <= width else None
+
     def is_blank(self) -> bool:
         """Return whether nothing was ever written to the allocation."""
         return self._allocation.is_blank

@@ -57,6 +57,8 @@ class Notes:
             hull = extent.hull()
             if hull is not None and extent.is_gapless():
                 self.ranges.add(hull)
+            elif (rows := extent.rows()) is not None:
+                self.ranges.add_rows(*rows)
         self._told = len(self.extents)
 
     @property
@@ -119,6 +121,13 @@ class Extent(ABC):
         """Return whether it is all of its hull."""
         return False
 
+    def rows(self) -> tuple[int, int, int, int, int] | None:
+        """Return it as the same bytes of each of some rows of device memory that lie side by side, None for all else.
+
+        Where these begin, how long they are, how many; where in each the bytes are, and how many.
+        """
+        return None
+
     @abstractmethod
     def freshen(self) -> None:
         """Have all bytes of the memory fresh that are not written: somebody is going to look at some of them."""
@@ -162,17 +171,28 @@ class Extent(ABC):
 class Ranges:
     """Byte ranges that are written in each of some partitions, by memory and partitions; neighbours are one range."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_rows")
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, int], tuple[list[int], list[int]]] = {}
+        self._rows: dict[tuple[int, int, int], Ranges] = {}  # what is known of each of some rows, by where they lie
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._known or self._rows)
 
     def clear(self) -> None:
         """Forget all of them."""
         self._known.clear()
+        self._rows.clear()
+
+    def add_rows(self, start: int, width: int, count: int, byte: int, nbytes: int) -> None:
+        """Remember bytes of each of some rows of device memory: columns that make whole rows are a range in it."""
+        rows = self._rows.get((start, width, count))
+        if rows is None:
+            rows = self._rows[start, width, count] = Ranges()
+        rows.add(("row", 0, 0, 1, byte, nbytes, None))
+        if rows.covers(("row", 0, 0, 1, 0, width, None)):
+            self.add(("HBM", 0, 0, 1, start, width * count, None))
 
     def add(self, parts: RegionParts) -> None:
         """Remember a region without gaps."""

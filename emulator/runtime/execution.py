@@ -159,7 +159,7 @@ def _executed(
     known = run_known(opened, settings, arrays, tools) if alone else None
     if known is not None:
         return _result_again(*known, perf_counter() - started)
-    device = new_device(opened, settings, unseen=not observers)
+    device = new_device(opened, settings, unseen=alone)
     device.observers.extend(observer for observer in watching if is_observer(observer))
     device.load(opened)
     device.set_inputs(arrays, borrowed=alone)
