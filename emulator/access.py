@@ -135,7 +135,7 @@ class Resolver:
         first, byte = divmod(address if on_sbuf else address - PSUM_BASE, stride)
         low = byte + shape.shift
         high = low + shape.reach
-        memory = self.memory.bound(space)
+        memory = self.memory.laid(space)
         width = memory.shape[1]
         if first >= self._partitions or first + partitions > self._partitions or low < 0 or high > width:
             self._refuse(name, space, first, partitions, low, high, width, address - byte)

@@ -91,14 +91,11 @@ class BoundWords:
         costs = device.costs
         if core.tables or type(costs) is not CostModel or costs.chip is not core.workspace.arch:
             return _KeptWords()
-        condition: Any = (
-            device.timing,
-            costs.without,
-            core.extended,
-            len(device.cores),
-            tuple(core.activation.items()),
-        )
-        return core.workspace.words_of(engine.name, condition, _KeptWords)
+        kept, name = core.bound_words, engine.name
+        found: _KeptWords | None = kept.get(name)
+        if found is None:
+            found = kept[name] = _KeptWords()
+        return found
 
     @property
     def costs(self) -> dict[bytes, Cost]:

@@ -57,6 +57,7 @@ class Core:
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("device", "index", "resolver", "workspace"), "wiring"),
         **dict.fromkeys(("activation", "extended", "loaded", "tables"), "the program"),
+        "_bound_words": "a cache",
         "_released": "nothing may happen after that",
     }
 
@@ -75,6 +76,7 @@ class Core:
         self.extended = True
         self.activation: Mapping[int, str] = _NAMES
         self.tables: Mapping[int, Any] = {}
+        self._bound_words: dict[str, Any] | None = None
         self.loaded: LoadedCore | None = None
         self._released = False
         self.engines: dict[str, Sequencer] = {name: Sequencer(self, name) for name in ENGINES}
@@ -82,13 +84,29 @@ class Core:
     def load(self, loaded: LoadedCore) -> None:
         """Take over a program."""
         self.loaded, self.activation, self.extended = loaded, loaded.activation, loaded.extended
-        self.tables = loaded.tables
+        self.tables, self._bound_words = loaded.tables, None
         self.load_words(loaded.words)
 
     def load_words(self, words: Mapping[str, Sequence[LoadedWord]]) -> None:
         """Give every engine its stream."""
         for name, sequencer in self.engines.items():
             sequencer.load(words.get(name, ()))
+
+    @property
+    def bound_words(self) -> dict[str, Any]:
+        """Return what earlier devices left of bound words, by engine; the first that asks decides for which program."""
+        found = self._bound_words
+        if found is None:
+            device = self.device
+            condition = (
+                device.timing,
+                device.costs.without,
+                self.extended,
+                len(device.cores),
+                tuple(self.activation.items()),
+            )
+            found = self._bound_words = self.workspace.words_under(condition)
+        return found
 
     @property
     def sbuf(self) -> npt.NDArray[np.uint8]:

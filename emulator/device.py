@@ -67,9 +67,9 @@ class Device:
     `seed` permutes what is due at one time and jitters latencies;
     `max_steps` (completions), `limit_ps` (emulated time) and `max_seconds` (this machine's time, while it runs) end a
     run that does not end by itself, `hang_timeout_ps` one in which an engine waits longer than that, whatever the
-    others do, and `interrupt` any. `unseen` promises that nobody looks at its memories before it runs: what earlier
-    programs left there is filled then, where it is not overwritten. Nothing that a program does raises: `fault` and
-    `hang` say what stopped it.
+    others do, and `interrupt` any. `unseen` promises that nobody has views of its memories when it runs: what earlier
+    programs left there is filled where somebody looks at it then, or the program reads what it has not written. Nothing
+    that a program does raises: `fault` and `hang` say what stopped it.
     """
 
     NOT_STATE: ClassVar = {
@@ -77,6 +77,7 @@ class Device:
             ("act", "hang_timeout_ps", "limit_ps", "max_seconds", "max_steps", "replays", "seed", "target", "timing"),
             "an option",
         ),
+        "unseen": "a promise of the caller",
         **dict.fromkeys(("addresses", "arch", "costs", "propagation_ps"), "a figure of the chip"),
         **dict.fromkeys(
             ("observers", "watched", "makes_events", "hooks", "log", "notes", "on_unwritten"), "who watches"
@@ -116,7 +117,7 @@ class Device:
             raise LoadError(f"{self.target.name} runs 1 to {most} cores as one logical core, not {cores}")
         if act not in ACT_MODES:
             raise InputError(f"activation functions are computed {' or '.join(ACT_MODES)}, not {act!r}")
-        self.timing, self.seed, self.act = timing, seed, act
+        self.timing, self.seed, self.act, self.unseen = timing, seed, act, unseen
         self.max_steps = _NEVER if max_steps is None else max_steps
         self.limit_ps = _NEVER if limit_ps is None else limit_ps
         self.max_seconds = max_seconds
@@ -143,7 +144,7 @@ class Device:
         self.on_unwritten: Callable[[], object] | None = None  # told once, before bytes are used that nothing wrote
         self.replays = True  # whether a run may go the way of one before
         self.way: KnownWay | None = None  # that it has gone to its end
-        self.checking = True
+        self._checking = True
         self.changes: list[SemaphoreChange] = []
         self.warnings: tuple[Notice, ...] = ()
         self.fault: Fault | None = None
@@ -167,9 +168,10 @@ class Device:
         self.dma = DmaSystem(self)
 
     def _freshen(self) -> None:
-        """Have memories as new ones."""
+        """Have memories as new ones, where nothing has been written."""
         for core in self.cores:
             core.memory.freshen()
+            core.pe.defer(False)
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -231,9 +233,9 @@ class Device:
             raise LoadError("no program is loaded")
         return self.model
 
-    def set_inputs(self, inputs: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Store arrays as input tensors; InputError for a name or a size that the program does not have."""
-        write_tensors(self._need_model().tensors, self.hbm, inputs)
+    def set_inputs(self, inputs: Mapping[str, npt.NDArray[Any]], borrowed: bool = False) -> None:
+        """Store arrays as input tensors, or read the caller's until the release; errors as in `write_tensors`."""
+        write_tensors(self._need_model().tensors, self.hbm, inputs, borrowed)
 
     def tensor(self, name: str) -> npt.NDArray[Any]:
         """Return a copy of a tensor as it is now: by element type and shape where the file gives them, else bytes."""
@@ -243,6 +245,18 @@ class Device:
         """Return copies of the output tensors by name; `last`: or their own bytes, which nobody asks for any more."""
         model = self._need_model()
         return {info.name: read_tensor(model.tensors, self.hbm, info.name, last) for info in model.outputs}
+
+    @property
+    def checking(self) -> bool:
+        """Return whether reads of bytes that nothing wrote are looked for."""
+        return self._checking
+
+    @checking.setter
+    def checking(self, checking: bool) -> None:
+        self._checking = checking
+        if not checking:  # nobody asks any more what is missing before it is read
+            self._freshen()
+            self.hbm.fill()
 
     @property
     def program_name(self) -> str:
@@ -336,7 +350,6 @@ class Device:
 
     def _run(self, last: int) -> str:
         """Carry out what is due up to a time, as `_advance` does, with fewer questions; return as `run` does."""
-        self._freshen()
         heap, limit = self.heap, self.limit_ps
         try:
             while not self._ended:
@@ -405,7 +418,7 @@ class Device:
     def _arm(self, stepping: bool, runs_again: bool = False) -> None:
         """Note who watches: events are made only for a caller that steps, or for observers that want them."""
         self._stepping = stepping
-        if not runs_again:  # else it may go a known way, which fills what that does not overwrite
+        if not (self.unseen and runs_again):
             self._freshen()
         self.look(self.observers)
         if self.max_seconds is not None:
@@ -413,6 +426,8 @@ class Device:
 
     def look(self, observers: list[Observer | CompletionObserver[Sequencer]]) -> None:
         """Let these observers watch from here on."""
+        if observers:
+            self._freshen()
         self.observers = observers
         self.watched = self._stepping or bool(observers) or self.notes is not None
         self.hooks = Hooks(observers)

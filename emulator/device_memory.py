@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from math import prod
 from typing import Any, ClassVar
@@ -14,14 +14,15 @@ from emulator.buffers import blank, give, hand_over, take
 from emulator.errors import LoadError
 from emulator.extents import Extent, Notes, Plane, bounds_of_runs, merged, plane_of_runs
 from emulator.faults import fault_error
-from emulator.large_arrays import Pages, own_copy, pages_of
+from emulator.large_arrays import Borrowed, Pages, is_in_memory, own_copy, pages_of
 from emulator.memory import FRESH, Bytes, fresh_bytes, repeat
 from emulator.memory_state import AllocationState, DeviceMemoryState
 from formats.regions import RegionParts, Steps
 
-__all__ = ["Allocation", "Coverage", "DeviceMemory"]
+__all__ = ["Allocation", "Coverage", "DeviceMemory", "Fresh"]
 
 Coverage = Bytes | bool  # a bit for each byte that is written or not; True for all of them
+Fresh = Iterable[tuple[int, int, bytes]]  # offset, bytes and elements of what is fresh and not FRESH
 _numbers = count(1)
 
 
@@ -38,6 +39,10 @@ class _RunsExtent(Extent):
         """Return the part of the plane, without what is noted."""
         return plane_of_runs(self._allocation.plane, self._offset, self._dims, self._run)
 
+    def freshen(self) -> None:
+        """Have all bytes of the allocation fresh that are not written."""
+        self._allocation.freshen()
+
     def columns(self, space: str) -> tuple[int, int]:
         """Return no columns: those are of a core's memory."""
         return 0, 0
@@ -49,6 +54,15 @@ class _RunsExtent(Extent):
     def is_gapless(self) -> bool:
         """Return whether the runs lie side by side."""
         return not merged(self._dims, self._run)[0]
+
+    def rows(self) -> tuple[int, int, int, int, int] | None:
+        """Return the runs as the same bytes of each of some rows, None where they are not."""
+        steps, run = merged(self._dims, self._run)
+        if len(steps) != 1 or steps[0][0] < run:
+            return None
+        ((width, count),) = steps
+        byte = self._offset % width
+        return (self._offset - byte, width, count, byte, run) if byte + run <= width else None
 
     def is_blank(self) -> bool:
         """Return whether nothing was ever written to the allocation."""
@@ -63,9 +77,11 @@ class Allocation:
 
     __slots__ = (
         "_data",
+        "_is_stale",
         "_number",
         "_written",
         "address",
+        "fills",
         "lent",
         "name",
         "nbytes",
@@ -76,8 +92,10 @@ class Allocation:
     )
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("address", "name", "nbytes", "set_apart"), "the program"),
+        "fills": "how they come to be",
         "lent": "whose the bytes are",
         "_number": "when they were asked for",
+        "_is_stale": "gone as soon as anybody looks",
         "pages": "where they are",
         "notes": "in the plane for whoever asks for it",
         "whole": "in the state as `written` None",
@@ -87,12 +105,15 @@ class Allocation:
         self.address, self.nbytes, self.name = address, nbytes, name
         self.set_apart: list[tuple[int, int, bytes]] = []  # fresh bytes that are not FRESH
         self._data: Bytes | None = None
+        self._is_stale = False  # whether bytes that are not written may be any
         self._number = 0
         self._written: Plane | None = None
         self.notes = Notes()
         self.whole = False
+        self.fills = False  # whether bytes are fresh as soon as there are any, since nobody asks what is missing
         self.lent = False
-        self.pages: Pages | None = None  # of bytes in a file that nothing has changed: `data` cannot be written then
+        # Of bytes in a file, or a caller's, that nothing has changed: `data` cannot be written then.
+        self.pages: Pages | Borrowed | None = None
 
     def number_of(self) -> int:
         """Return a number that is larger for an allocation whose bytes were asked for later; 0 without any."""
@@ -102,11 +123,26 @@ class Allocation:
         """Let the bytes be those of the caller from here on, all of them written; they are never given back."""
         if data.size != self.nbytes:
             raise ValueError(f"{self.name} has {self.nbytes} bytes, not {data.size}")
-        self._data, self._written, self.whole, self.lent = data, None, True, True
+        self._data, self._written, self.whole, self.lent, self._is_stale = data, None, True, True, False
         self.pages = pages_of(data)
         if self.pages is not None:
             self._data = self.pages.read_only()
         self.notes.clear()
+
+    def borrow(self, data: Bytes, moved: Callable[[], object] | None) -> None:
+        """Have the bytes that the caller has, all of them written, until somebody writes here: that is to a copy.
+
+        `moved` is called then, for those who have views to be bound again.
+        """
+        own = data[:]
+        own.flags.writeable = False
+        self.lend(own)
+        self.pages = Borrowed(own, moved)
+
+    @property
+    def is_borrowed(self) -> bool:
+        """Return whether the bytes are a caller's, who wants them back as they are."""
+        return type(self.pages) is Borrowed
 
     @property
     def touched(self) -> bool:
@@ -116,8 +152,10 @@ class Allocation:
     @property
     def writable(self) -> Bytes:
         """Return the bytes for whoever changes them."""
-        if self.pages is not None:
-            self._data, self.pages = self.pages.writable(), None
+        pages = self.pages
+        if pages is not None:
+            self._data, self.pages = pages.writable(), None
+            pages.left()
         return self.data
 
     @property
@@ -125,7 +163,30 @@ class Allocation:
         """Return the bytes for whoever looks at them."""
         if self._data is None:
             self._data, self._number = self.fresh(), next(_numbers)
+        elif self._is_stale:
+            self.freshen()
         return self._data
+
+    @property
+    def laid(self) -> Bytes:
+        """Return the bytes for whoever makes views that are not looked at before they are written.
+
+        Who asks an extent how many bytes are `missing` finds those fresh.
+        """
+        if self._data is None:
+            if self.fills:
+                return self.data
+            self._data, self._number, self._is_stale = take(self.nbytes), next(_numbers), True
+        return self._data
+
+    def freshen(self) -> None:
+        """Have all bytes fresh that are not written, where they are not."""
+        if self._is_stale:
+            self._is_stale = False
+            if self.is_blank:
+                np.copyto(self.laid, self.fresh())
+            elif not self.whole and not self._is_one_range and not self.written.all():
+                self.fill_unwritten()
 
     def take_unfilled(self) -> None:
         """Have bytes of any contents, for a caller that writes all of them, or calls `fill_unwritten`."""
@@ -225,7 +286,7 @@ class Allocation:
 
     def untouch(self) -> None:
         """Be as before anything looked at the bytes."""
-        self._data, self._written, self.whole, self.pages = None, None, False, None
+        self._data, self._written, self.whole, self.pages, self._is_stale = None, None, False, None, False
         self.notes.clear()
 
     def doubt(self) -> None:
@@ -267,7 +328,7 @@ class DeviceMemory:
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("_next", "_starts", "ranges"), "set before the run: programs do not allocate"),
-        "paged": "where bytes are",
+        **dict.fromkeys(("moved", "paged"), "where bytes are"),
     }
 
     def __init__(self, ranges: tuple[tuple[int, int], ...], stack: int = 0, reserve: int = 1 << 20) -> None:
@@ -277,6 +338,7 @@ class DeviceMemory:
         self._starts: list[int] = []
         self.allocations: dict[int, Allocation] = {}
         self.paged = False  # whether bytes of an allocation lie in a file
+        self.moved: Callable[[], object] | None = None  # called when bytes come to lie elsewhere
 
     @classmethod
     def holding_these(cls, allocations: Iterable[Allocation]) -> DeviceMemory:
@@ -296,6 +358,19 @@ class DeviceMemory:
                 insort(self._starts, address)
                 return address
         raise LoadError(f"{name}: no HBM left for {nbytes} bytes")
+
+    @property
+    def room(self) -> tuple[int, ...]:
+        """Return from which address on there is room in each of the stacks."""
+        return tuple(self._next)
+
+    def hold(self, parts: Iterable[tuple[int, int, str, Fresh]], room: Sequence[int]) -> None:
+        """Hold allocations, by address, size, name and fresh bytes, where there was nothing; there is `room` then."""
+        for address, nbytes, name, apart in parts:
+            self.allocations[address] = made = Allocation(address, nbytes, name)
+            made.set_apart += apart
+        self._next[:] = room
+        self._starts = sorted(self.allocations)
 
     def find(self, address: int) -> Allocation | None:
         """Return the allocation that holds an address, None where there is none."""
@@ -332,6 +407,12 @@ class DeviceMemory:
         found.lent = True
         return data
 
+    def fill(self) -> None:
+        """Have all bytes fresh that are not written, now and whenever they are made."""
+        for each in self.allocations.values():
+            each.fills = True
+            each.freshen()
+
     def view(self, address: int, nbytes: int) -> Bytes:
         """Return the bytes at a device address; FaultError of kind "oob" outside of any one allocation."""
         found = self.holding(address, nbytes)
@@ -350,6 +431,14 @@ class DeviceMemory:
         found = self.holding(address, array.size)
         found.write(address - found.address, array.reshape(-1))
         self.paged = self.paged or found.pages is not None
+
+    def borrow(self, address: int, data: Bytes) -> None:
+        """Have bytes of the caller for an allocation, as long as nobody writes them: nobody changes them until then."""
+        found = self.holding(address, data.size)
+        if found.nbytes == data.size and not found.touched and is_in_memory(data):
+            found.borrow(data, self.moved)
+        else:
+            self.write(address, data)
 
     def set_fresh(self, address: int, nbytes: int, pattern: bytes) -> None:
         """Have bytes hold elements of a pattern until they are written; nothing may have looked at them yet."""

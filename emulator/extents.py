@@ -57,6 +57,8 @@ class Notes:
             hull = extent.hull()
             if hull is not None and extent.is_gapless():
                 self.ranges.add(hull)
+            elif (rows := extent.rows()) is not None:
+                self.ranges.add_rows(*rows)
         self._told = len(self.extents)
 
     @property
@@ -68,12 +70,15 @@ class Notes:
         """Have no extent known to be full; those that are noted stay so."""
         self.ranges.clear()
         self._told = 0
-        for extent in (*self.settled, *self.extents, *self.found):
-            extent.full = not extent.size
+        for noted in (self.settled, self.extents, self.found):
+            for extent in noted:
+                extent.full = not extent.size
         self.found.clear()
 
     def clear(self) -> None:
         """Forget what was noted."""
+        if not (self.settled or self.extents or self.found or self.ranges):
+            return
         self.doubt()
         self.extents.clear()
         self.settled.clear()
@@ -116,6 +121,17 @@ class Extent(ABC):
         """Return whether it is all of its hull."""
         return False
 
+    def rows(self) -> tuple[int, int, int, int, int] | None:
+        """Return it as the same bytes of each of some rows of device memory that lie side by side, None for all else.
+
+        Where these begin, how long they are, how many; where in each the bytes are, and how many.
+        """
+        return None
+
+    @abstractmethod
+    def freshen(self) -> None:
+        """Have all bytes of the memory fresh that are not written: somebody is going to look at some of them."""
+
     @property
     def plane(self) -> Plane:
         """Return the part of the plane."""
@@ -132,10 +148,11 @@ class Extent(ABC):
                 notes.settle()
 
     def missing(self) -> int:
-        """Return how many bytes were never written."""
+        """Return how many bytes were never written, for who reads them next: these are fresh then."""
         if self.full:
             return 0
         if self.is_blank():
+            self.freshen()
             return self.size
         hull = self.hull()
         if hull is not None and self.notes.cover(hull):
@@ -143,7 +160,9 @@ class Extent(ABC):
         else:
             self.notes.settle()
             missing = self.size - self.count()
-        if not missing:
+        if missing:
+            self.freshen()
+        else:
             self.full = True
             self.notes.found.append(self)
         return missing
@@ -152,14 +171,28 @@ class Extent(ABC):
 class Ranges:
     """Byte ranges that are written in each of some partitions, by memory and partitions; neighbours are one range."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_rows")
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, int], tuple[list[int], list[int]]] = {}
+        self._rows: dict[tuple[int, int, int], Ranges] = {}  # what is known of each of some rows, by where they lie
+
+    def __bool__(self) -> bool:
+        return bool(self._known or self._rows)
 
     def clear(self) -> None:
         """Forget all of them."""
         self._known.clear()
+        self._rows.clear()
+
+    def add_rows(self, start: int, width: int, count: int, byte: int, nbytes: int) -> None:
+        """Remember bytes of each of some rows of device memory: columns that make whole rows are a range in it."""
+        rows = self._rows.get((start, width, count))
+        if rows is None:
+            rows = self._rows[start, width, count] = Ranges()
+        rows.add(("row", 0, 0, 1, byte, nbytes, None))
+        if rows.covers(("row", 0, 0, 1, 0, width, None)):
+            self.add(("HBM", 0, 0, 1, start, width * count, None))
 
     def add(self, parts: RegionParts) -> None:
         """Remember a region without gaps."""

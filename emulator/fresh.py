@@ -65,7 +65,7 @@ def fill_fresh(subgraph: Subgraph, tensors: Mapping[str, DeviceTensor], memory: 
         if item.get("space") not in ("SBUF", "PSUM"):
             raise FormatError("no such space", path=path, field=where, expected="SBUF or PSUM", got=item.get("space"))
         first, partitions, byte, nbytes = (_number(item, key, path, where) for key in _NUMBERS)
-        high, wide = memory.bound(item["space"]).shape
+        high, wide = memory.laid(item["space"]).shape
         if first + partitions > high or byte + nbytes > wide or nbytes % len(pattern):
             raise FormatError("range is outside of the memory, or holds no whole elements", path=path, field=where)
         memory.set_fresh(item["space"], first, partitions, byte, nbytes, pattern)

@@ -138,7 +138,7 @@ def _recipe(engine: EngineContext, word: isa.Instruction, specs: list[Spec]) -> 
     places: list[Place] = []
     columns = {True: 0, False: 0}
     for number, spec in enumerate(specs):
-        memory = engine.core.memory.bound("SBUF" if spec.on_sbuf else "PSUM")
+        memory = engine.core.memory.laid("SBUF" if spec.on_sbuf else "PSUM")
         width, column, shape = memory.shape[1], columns[spec.on_sbuf], spec.shape
         columns[spec.on_sbuf] = column + -(-shape.reach // _LINE) * _LINE
         if columns[spec.on_sbuf] > width:

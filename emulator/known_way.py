@@ -25,7 +25,7 @@ from emulator.dma.transfer import Side, Transfer
 from emulator.engines import PeState
 from emulator.events import WARNINGS, Notice
 from emulator.extents import Extent
-from emulator.memory import Bytes, ChipMemory
+from emulator.memory import Bytes
 from emulator.semaphores import CountersState
 from emulator.sequencer import Sequencer
 from emulator.standing import Flow
@@ -60,6 +60,8 @@ class RepeatingDevice(DeviceContext, Protocol):
     def dma(self) -> DmaSystem: ...
     @property
     def model(self) -> LoadedModel | None: ...
+    @property
+    def unseen(self) -> bool: ...
     @property
     def hang_timeout_ps(self) -> int | None: ...
     @property
@@ -166,7 +168,6 @@ class KnownWay:
             )
             for core in device.cores
         ]  # fmt: skip
-        self._overwritten = [frozenset(end.written) for end in self._cores]
         self._dma: DmaState = device.dma.snapshot()
         self._hbm: list[tuple[int, Coverage]] = [
             (address, found)
@@ -217,8 +218,13 @@ class KnownWay:
     def follow(self, device: RepeatingDevice, run: Callable[[], str], advance: Callable[[], None]) -> str:
         """Carry out a run on a device that stands at its beginning; return how it ended."""
         untouched = [each for each in device.hbm.allocations.values() if not each.touched]
+        tensors = device.hbm.allocations
+        for address in self.written:
+            if tensors[address].is_borrowed:
+                tensors[address].writable  # noqa: B018  (which copies it)
         stale = self._take_memories(device)
-        steps = self._steps_on(device)
+        lent = frozenset([address for address in self.touched if tensors[address].is_borrowed])
+        steps = self._steps_on(device, lent)
         done, whole = 0, False
         for core in device.cores:
             core.pe.defer(True)
@@ -235,6 +241,7 @@ class KnownWay:
         finally:
             for core in device.cores:
                 core.pe.defer(False)
+            self._give_back(lent)
             if not whole:
                 for core in device.cores:
                     core.memory.unaccounted = True  # a part of what the step writes may be written
@@ -293,24 +300,25 @@ class KnownWay:
         finally:
             for core in memories.cores:
                 core.pe.defer(False)
-            # Nothing of what is lent stays here.
-            for address in lent:
-                for at in self.touched.get(address, ()):
-                    steps[at] = None
+            self._give_back(lent)
         for core, end in zip(memories.cores, self._cores, strict=True):
             core.memory.notes.extents += end.written
+
+    def _give_back(self, lent: frozenset[int]) -> None:
+        """Keep nothing of tensors that are lent."""
+        for address in lent if self._bound else ():
+            for at in self.touched.get(address, ()):
+                self._bound[at] = None
 
     def goes_on(self, workspaces: Sequence[Workspace]) -> bool:
         """Return whether these are the memories of the program, those of as many cores."""
         return all(held() is each for held, each in zip(self._workspaces, workspaces, strict=True))
 
-    def _take_memories(self, device: Memories) -> list[ChipMemory | Allocation]:
+    def _take_memories(self, device: Memories) -> list[Allocation]:
         """Return what is given to the steps as other runs left it, since they overwrite all of that."""
-        found: list[ChipMemory | Allocation] = []
-        for core, overwritten in zip(device.cores, self._overwritten, strict=True):
-            if self._overwrites and core.memory.overwrites_left(overwritten):
-                found.append(core.memory)
-            else:
+        found: list[Allocation] = []
+        for core in device.cores:
+            if not self._overwrites:
                 core.memory.freshen()
         whole = {address for address, coverage in self._hbm if coverage is True} if self._overwrites else ()
         # In the order in which they are touched, so that those that are made now are those that were left last.
@@ -348,7 +356,7 @@ class KnownWay:
         steps: int,
         advance: Callable[[], None],
         untouched: list[Allocation],
-        stale: Sequence[ChipMemory | Allocation],
+        stale: Sequence[Allocation],
     ) -> None:
         """Let a device whose memories are ahead of it come to where they are: times and counters, without data.
 

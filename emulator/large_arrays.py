@@ -11,12 +11,13 @@ import mmap
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pages", "Store", "own_copy", "pages_of", "zeros"]
+__all__ = ["Borrowed", "Pages", "Store", "is_in_memory", "own_copy", "pages_of", "zeros"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -123,9 +124,14 @@ class Store:
         return self._memory
 
 
+def is_in_memory(data: npt.NDArray[Any]) -> bool:
+    """Return whether an array lies in no file of this module's."""
+    return data.nbytes < _LARGE or _mapping_of(data) is None
+
+
 def own_copy(data: npt.NDArray[Any]) -> Bytes | None:
     """Return a copy of an array of this module's that takes memory only where it is written; None for any other."""
-    mapping = _mapping_of(data)
+    mapping = None if is_in_memory(data) else _mapping_of(data)
     if mapping is None or data.flags.writeable:
         return None
     return _mapped(mapping.file, data.nbytes, writable=True)
@@ -151,6 +157,9 @@ class Pages:
         if _LET_GO is not None:
             self._mapping.madvise(_LET_GO)
 
+    def left(self) -> None:
+        """Be told that somebody writes them from here on: they stay where they are."""
+
     def read_only(self) -> Bytes:
         """Return the array for those who only read."""
         data = np.frombuffer(self._mapping, np.uint8)
@@ -162,7 +171,31 @@ class Pages:
         return np.frombuffer(self._mapping, np.uint8)
 
 
+class Borrowed:
+    """Bytes of a caller that are not to be changed, in the place of `Pages`."""
+
+    __slots__ = ("_data", "_moved")
+
+    def __init__(self, data: Bytes, moved: Callable[[], object] | None) -> None:
+        self._data, self._moved = data, moved
+
+    def looked_at(self, runs: int, run: int) -> None:
+        """Count nothing: they are in memory."""
+
+    def leave(self) -> None:
+        """Let nothing go."""
+
+    def writable(self) -> Bytes:
+        """Return a copy."""
+        return self._data.copy()
+
+    def left(self) -> None:
+        """Tell that the copy has taken their place."""
+        if self._moved is not None:
+            self._moved()
+
+
 def pages_of(data: npt.NDArray[Any]) -> Pages | None:
     """Return the pages of a copy that lies in a file and that nobody has written yet, None for any other array."""
-    mapping = _mapping_of(data)
+    mapping = None if is_in_memory(data) else _mapping_of(data)
     return None if mapping is None or mapping.file is None or not data.flags.writeable else Pages(mapping)

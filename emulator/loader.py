@@ -18,9 +18,10 @@ from emulator.dma.system import DmaQueue, DmaSystem
 from emulator.dma.transfer import Part, Request, Transfer, facts_of
 from emulator.errors import LoadError
 from emulator.fresh import fill_fresh
+from emulator.kept_places import keep_places, take_places
 from emulator.kept_streams import KeptStreams, keep_streams, kept_streams
 from emulator.loaded import LoadedCore, LoadedModel, LoadedWord
-from emulator.placement import Placement, place
+from emulator.placement import DeviceTensor, Placement, place
 from formats.engines import ENGINES
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import (
@@ -64,10 +65,8 @@ def load(neff: Neff, device: LoadingDevice) -> LoadedModel:
     if len(subgraphs) > len(device.cores):
         raise LoadError(f"file needs {len(subgraphs)} cores, the device has {len(device.cores)}")
     _refuse_unknown(neff)
-    placements, shared = place(neff, device.hbm)
+    placements, shared = _place(neff, device)
     addresses = address_map(target.generation)
-    for subgraph, placement in zip(subgraphs, placements, strict=True):
-        fill_fresh(subgraph, placement.by_name, device.cores[subgraph.index].memory, device.hbm)
     cores = [
         _CoreLoader(subgraph, placement, device, addresses, len(subgraphs)).load()
         for subgraph, placement in zip(subgraphs, placements, strict=True)
@@ -76,6 +75,21 @@ def load(neff: Neff, device: LoadingDevice) -> LoadedModel:
         if tensor.name not in shared:
             raise LoadError(f"{tensor.kind} {tensor.name!r} is no variable of any subgraph")
     return LoadedModel(neff.name or neff.path or "", neff, cores, shared, neff.inputs, neff.outputs)
+
+
+def _place(neff: Neff, device: LoadingDevice) -> tuple[list[Placement], dict[str, DeviceTensor]]:
+    """Return what `place` does, with fresh bytes in memory as they are to be."""
+    hbm = device.hbm
+    known = take_places(neff, hbm)
+    if known is not None:
+        return known
+    is_empty, begun = not hbm.allocations, hbm.room
+    placements, shared = place(neff, hbm)
+    for subgraph, placement in zip(neff.subgraphs, placements, strict=True):
+        fill_fresh(subgraph, placement.by_name, device.cores[subgraph.index].memory, hbm)
+    if is_empty:
+        keep_places(neff, hbm, begun, placements, shared)
+    return placements, shared
 
 
 def _refuse_unknown(neff: Neff) -> None:

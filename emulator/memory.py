@@ -13,7 +13,6 @@ from emulator.buffers import blank, drop, filled, renew
 from emulator.extents import Extent, Notes, Plane, merged, plane_of_runs, region_of_runs
 from emulator.memory_state import Blocks, ChipState
 from emulator.renewal import Columns, columns_of_runs, fill_columns
-from formats.named_tuple import NamedTuple
 from formats.regions import Region, RegionParts, Steps
 
 __all__ = ["FRESH", "Bytes", "ChipMemory", "fresh_bytes", "new_hash", "repeat"]
@@ -24,6 +23,7 @@ FRESH = 0xFF
 # Extents kept; more distinct ones than this and the cache starts anew, which only costs scanning again.
 _EXTENT_LIMIT = 1 << 16
 _LONGEST = 8  # bytes of a number
+_MOST_LEFT = 4096  # extents that programs before have left; more of them are filled at once
 _BLOCK = 512  # bytes of a partition that a snapshot keeps or leaves out together
 
 
@@ -77,6 +77,10 @@ class _ChipExtent(Extent):
         """Return how many bytes of the part of the plane are written, without what is noted."""
         return super().count() if self._unit == 1 else int(np.bitwise_count(self._numbers()).sum())
 
+    def freshen(self) -> None:
+        """Have all bytes of the memory fresh that are not written."""
+        self._memory.freshen()
+
     def columns(self, space: str) -> Columns | None:
         """Return the columns of "SBUF" or "PSUM" that are touched."""
         region = self._region
@@ -104,20 +108,38 @@ class _StridedExtent(Extent):
         """Return the part of the plane, without what is noted."""
         return plane_of_runs(self._memory.plane("SBUF"), self._offset, self._dims, self._run)
 
+    def freshen(self) -> None:
+        """Have all bytes of the memory fresh that are not written."""
+        self._memory.freshen()
+
     def columns(self, space: str) -> Columns | None:
         """Return the columns of "SBUF" or "PSUM" that are touched, None where they are not clear."""
         if space != "SBUF":
             return 0, 0
-        return columns_of_runs(self._offset, self._dims, self._run, self._memory.bound("SBUF").shape[1])
+        return columns_of_runs(self._offset, self._dims, self._run, self._memory.laid("SBUF").shape[1])
 
 
-class _Left(NamedTuple):
-    """What a program has left in a memory: extents that are written, in the plane or not, and bytes set apart."""
+class _Left:
+    """What programs have left in a memory: extents that are written, those that are in the plane, and bytes set apart.
 
-    noted: tuple[Extent, ...]
-    settled: tuple[Extent, ...]
-    set_apart: tuple[tuple[str, int, int, int, int, bytes], ...]
-    unaccounted: bool
+    `all` says that any bytes may be left, `planes` that the planes hold anything.
+    """
+
+    __slots__ = ("all", "apart", "noted", "planes", "settled")
+
+    def __init__(self) -> None:
+        self.noted: set[Extent] = set()
+        self.settled: set[Extent] = set()
+        self.apart: list[tuple[str, int, int]] = []  # memory and columns
+        self.all = self.planes = False
+
+    def columns(self, space: str) -> list[Columns] | None:
+        """Return which columns of "SBUF" or "PSUM" hold anything, None for all of them."""
+        found = [extent.columns(space) for extent in self.noted]
+        columns = [each for each in found if each is not None]
+        if self.all or len(columns) < len(found):
+            return None
+        return columns + [(low, high) for where, low, high in self.apart if where == space]
 
 
 class ChipMemory:
@@ -130,7 +152,7 @@ class ChipMemory:
         **dict.fromkeys(("sides", "tiles"), "a cache of extents, which `restore` makes forget"),
         "set_apart": "the program",
         "unaccounted": "what `renew` has to fill again",
-        "_left": "of the program before, and gone as soon as anybody looks",
+        "_left": "of programs before, and gone as soon as anybody looks",
     }
 
     def __init__(self, core: int, partitions: int, sbuf_bytes: int, psum_bytes: int, psum_bank: int) -> None:
@@ -183,6 +205,13 @@ class ChipMemory:
             self.freshen()
         return self._sbuf if space == "SBUF" else self._psum
 
+    def laid(self, space: str) -> Bytes:
+        """Return the bytes of "SBUF" or "PSUM" for whoever makes views that are not looked at before they are written.
+
+        Who asks an extent how many bytes are `missing` finds those fresh.
+        """
+        return self._sbuf if space == "SBUF" else self._psum
+
     def set_fresh(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: bytes) -> None:
         """Fill a region that nothing has written with elements of a pattern."""
         self.set_apart.append((space, first, partitions, byte, nbytes, pattern))
@@ -196,54 +225,57 @@ class ChipMemory:
             repeat(self.array(space)[first : first + partitions, byte : byte + nbytes], pattern)
 
     def renew(self) -> None:
-        """Be as a new memory when `freshen` is called: what is known of regions stays, that they are written does not.
+        """Be as a new memory, but for bytes that `freshen` fills: it comes before anybody can look at them.
 
         Until then the bytes of the program before are there for those who have views of them.
         """
-        self.freshen()
+        left = self._left = self._left or _Left()
         notes = self.notes
-        self._left = _Left(tuple(notes.extents), tuple(notes.settled), tuple(self.set_apart), self.unaccounted)
+        left.noted.update(notes.extents)
+        left.settled.update(notes.settled)
+        left.apart += [(space, byte, byte + nbytes) for space, _, _, byte, nbytes, _ in self.set_apart]
+        left.all = left.all or self.unaccounted
+        left.planes = left.planes or self.unaccounted or bool(left.settled)
         self.set_apart.clear()
         notes.clear()
         self.unaccounted = False
+        if left.all or len(left.noted) + len(left.settled) + len(left.apart) > _MOST_LEFT:
+            self.freshen()
 
     def freshen(self) -> None:
-        """Fill what the program before has left.
+        """Fill what programs before have left, where nothing has been written since.
 
         The pages that were written stay where extents tell which bytes of them were.
         """
         left = self._left
         if left is None:
             return
+        if left.planes:
+            self._clear_planes(left)
         self._left = None
+        written = self.notes.all_written
+        if written and not left.all and not left.apart and left.noted.issubset(written):
+            return
+        self.notes.settle()
         for space in ("SBUF", "PSUM"):
-            data, plane = self.bound(space), self.plane(space)
-            noted = [extent.columns(space) for extent in left.noted]
-            settled = [extent.columns(space) for extent in left.settled]
-            if left.unaccounted or None in noted or None in settled:
+            data, plane, columns = self.laid(space), self.plane(space), left.columns(space)
+            if not written and columns is None:
                 renew(data, FRESH)
-                renew(plane, 0)
-                continue
-            apart = [(byte, byte + nbytes) for where, _, _, byte, nbytes, _ in left.set_apart if where == space]
-            fill_columns(data, [each for each in (*noted, *settled, *apart) if each], FRESH)
-            fill_columns(plane, [each for each in settled if each], 0)
+            else:
+                columns = [(0, data.shape[1])] if columns is None else columns
+                fill_columns(data, columns, FRESH, plane if written else None)
 
-    def overwrites_left(self, written: frozenset[Extent]) -> bool:
-        """Return whether all that the program before has left is in these extents, which the caller is going to write.
-
-        Then nothing is filled any more: a caller that does not come to write all of them has to `fill_unwritten`.
-        """
-        left = self._left
-        if left is None or left.unaccounted or left.settled or left.set_apart or not written.issuperset(left.noted):
-            return False
-        self._left = None
-        return True
-
-    def fill_unwritten(self) -> None:
-        """Have all bytes fresh that are not written."""
+    def _clear_planes(self, left: _Left) -> None:
+        """Clear what programs before have left in the planes; nothing of this one is there."""
+        settled, left.settled, left.planes = left.settled, set(), False
+        left.noted |= settled
         for space in ("SBUF", "PSUM"):
-            self.notes.settle()
-            np.copyto(self.bound(space), FRESH, where=~self.plane(space))
+            plane = self._sbuf_written if space == "SBUF" else self._psum_written
+            columns = [extent.columns(space) for extent in settled]
+            if left.all or None in columns:
+                renew(plane, 0)
+            else:
+                fill_columns(plane, [each for each in columns if each], 0)
 
     def written(self, space: str) -> Plane:
         """Return the written plane of "SBUF" or "PSUM", to do anything with."""
@@ -253,8 +285,9 @@ class ChipMemory:
 
     def plane(self, space: str) -> Plane:
         """Return the written plane of "SBUF" or "PSUM" without what is noted and not in it yet."""
-        if self._left is not None:
-            self.freshen()
+        left = self._left
+        if left is not None and left.planes:
+            self._clear_planes(left)
         return self._sbuf_written if space == "SBUF" else self._psum_written
 
     def written_bytes(self, space: str) -> int:

@@ -35,8 +35,13 @@ def columns_of_runs(offset: int, dims: Steps, run: int, width: int) -> Columns |
     return (low, high) if low >= 0 and high <= width else None
 
 
-def fill_columns(array: npt.NDArray[np.generic], columns: Iterable[Columns], byte: int) -> None:
-    """Fill at least these columns of all partitions with a byte."""
+def fill_columns(
+    array: npt.NDArray[np.generic],
+    columns: Iterable[Columns],
+    byte: int,
+    keeping: npt.NDArray[np.bool_] | None = None,
+) -> None:
+    """Fill at least these columns of all partitions with a byte, but for those bytes that are to be kept."""
     blocks = 0
     for low, high in columns:
         blocks |= (1 << -(-high // _BLOCK)) - (1 << low // _BLOCK)
@@ -45,5 +50,9 @@ def fill_columns(array: npt.NDArray[np.generic], columns: Iterable[Columns], byt
         gap = (blocks & -blocks).bit_length() - 1
         at, blocks = at + gap, blocks >> gap
         count = (~blocks & (blocks + 1)).bit_length() - 1
-        flat[:, at * _BLOCK : (at + count) * _BLOCK].fill(byte)
+        part = slice(at * _BLOCK, (at + count) * _BLOCK)
+        if keeping is None:
+            flat[:, part].fill(byte)
+        else:
+            np.copyto(flat[:, part], byte, where=~keeping[:, part])
         at, blocks = at + count, blocks >> count

@@ -32,6 +32,18 @@ _MOST = 1 << 16  # completions that a workspace keeps, of all programs; each kee
 
 def run_again(device: RepeatingDevice, run: Callable[[], str], advance: Callable[[], None]) -> str:
     """Run a device to its end: as a run that is known, or by `run`, of which is kept what a next one needs."""
+    if not device.unseen or device.observers:
+        return _run_again(device, run, advance)
+    for core in device.cores:
+        core.pe.defer(True)
+    try:
+        return _run_again(device, run, advance)
+    finally:
+        for core in device.cores:
+            core.pe.defer(False)
+
+
+def _run_again(device: RepeatingDevice, run: Callable[[], str], advance: Callable[[], None]) -> str:
     model = device.model
     if model is None or not device.replays or device.observers:
         return run()

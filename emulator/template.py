@@ -68,7 +68,7 @@ class Template:
         reads = [at for at, spec in enumerate(kind.specs) if spec.reads]
         self._reads = reads + self._writes if word.adds else reads
         self._read_names = tuple([kind.specs[at].name for at in self._reads])
-        self._arrays = [memory.bound("SBUF" if spec.on_sbuf else "PSUM") for spec in kind.specs]
+        self._arrays = [memory.laid("SBUF" if spec.on_sbuf else "PSUM") for spec in kind.specs]
         self._slots = [self._slot(engine, spec) for spec in kind.specs]
         self._values: list[Any] = []
         self._cuts: list[tuple[int, int, Cut]] = []
@@ -94,7 +94,7 @@ class Template:
         )
         partitions, shape = spec.counts[0], spec.shape
         bank = engine.core.resolver.bank if spec.writes and engine.name == "PE" else 0
-        width, most = memory.bound(space).shape[1], memory.partitions - partitions
+        width, most = memory.laid(space).shape[1], memory.partitions - partitions
         return _Slot(spec.at, base, stride, width, most, shape.shift, shape.reach, spec.dtype.itemsize, bank, space,
                      partitions, shape.pattern)  # fmt: skip
 

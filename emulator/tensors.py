@@ -20,15 +20,24 @@ __all__ = ["read_tensor", "write_tensors"]
 
 
 def write_tensors(
-    tensors: Mapping[str, DeviceTensor], memory: DeviceMemory, arrays: Mapping[str, npt.NDArray[Any]]
+    tensors: Mapping[str, DeviceTensor],
+    memory: DeviceMemory,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    borrowed: bool = False,
 ) -> None:
-    """Store arrays by the names of their tensors; InputError for a name or a size that the program does not have."""
+    """Store arrays by the names of their tensors; InputError for a name or a size that the program does not have.
+
+    Where they are `borrowed`, they are not copied: nobody changes them as long as the memory is in use.
+    """
     for name, array in arrays.items():
         tensor = _named(tensors, name)
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if data.size != tensor.nbytes:
             raise InputError(f"tensor {name!r} has {tensor.nbytes} bytes, the array {data.size}")
-        memory.write(tensor.address, data)
+        if borrowed:
+            memory.borrow(tensor.address, data)
+        else:
+            memory.write(tensor.address, data)
 
 
 def read_tensor(

@@ -55,17 +55,14 @@ class Workspace:
         self.seen: deque[ReferenceType[Neff]] = deque(maxlen=_SEEN)
         self.ways: list[Any] = []
 
-    def words_of(self, engine: str, condition: Hashable, make: Callable[[], Kept]) -> Kept:
-        """Return what is bound of an engine's words under a condition: all else that a bound word depends on."""
+    def words_under(self, condition: Hashable) -> dict[str, Any]:
+        """Return what is bound of engines' words under a condition: all else that a bound word depends on."""
         kept = self._words.get(condition)
         if kept is None:
             if len(self._words) >= _CONDITIONS:
                 del self._words[next(iter(self._words))]
             kept = self._words[condition] = {}
-        found: Kept | None = kept.get(engine)
-        if found is None:
-            found = kept[engine] = make()
-        return found
+        return kept
 
     def renew(self) -> None:
         """Be as if nothing had run here, but for the words that are bound, and what `memory.freshen` still fills."""

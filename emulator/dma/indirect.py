@@ -68,7 +68,7 @@ def _reader(index: Side, device: DeviceContext, where: str) -> Callable[[], Numb
         raise LoadError(f"{where}: the index tile leaves SBUF: {allowed}")
 
     def view() -> npt.NDArray[Any]:
-        memory = device.cores[index.core].memory.bound("SBUF")
+        memory = device.cores[index.core].memory.laid("SBUF")
         geometry = sbuf_geometry(index, memory.shape[1], memory.shape[0], refuse)
         found = strided(memory, geometry, index, numpy_dtype(index.dtype))
         return found.transpose(*range(1, found.ndim), 0)

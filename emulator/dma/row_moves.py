@@ -165,6 +165,10 @@ class _RowsExtent(Extent):
         """Write the plane."""
         self._plane()[self._offsets] = True
 
+    def freshen(self) -> None:
+        """Have all bytes of the memory fresh that are not written."""
+        self._memory.freshen()
+
     def columns(self, space: str) -> Columns | None:
         """Return the columns of "SBUF" or "PSUM" that are touched."""
         return (self.box.byte, self.box.end) if self.box.space == space else (0, 0)
@@ -222,7 +226,7 @@ def _place(
         if side.core >= len(device.cores) or places.dtype == object:
             return None
         owner = device.cores[side.core].memory
-        memory = owner.bound("SBUF")
+        memory = owner.laid("SBUF")
         partitions, width = memory.shape
         partition, byte = np.divmod(places, SBUF_PARTITION_STRIDE)
         first, least = int(partition.min()), int(byte.min())

@@ -85,7 +85,7 @@ def look_up(device: DeviceContext, planned: Planned, operand: str) -> tuple[Arra
     allocation = device.hbm.allocations.get(start)
     if allocation is None or allocation.nbytes < room:
         return None
-    data = allocation.data if allocation.pages is None else bytes_of_allocation(allocation, operand)
+    data = allocation.writable if allocation.pages is not None and operand == "dst" else allocation.laid
     view: Array = np.ndarray(shape, element, data, offset, strides)
     return view, None if allocation.whole else allocation.extent(offset, dims, run, nbytes)
 
@@ -109,7 +109,7 @@ def find_side(
 
 def bytes_of_allocation(allocation: Allocation, operand: str) -> Bytes:
     """Return the bytes of an allocation for a side that reads or writes them."""
-    return allocation.writable if operand == "dst" and allocation.pages is not None else allocation.data
+    return allocation.writable if operand == "dst" and allocation.pages is not None else allocation.laid
 
 
 class Bound:
@@ -127,7 +127,7 @@ class Bound:
             if side.core >= len(device.cores):
                 raise _out_of_bounds(transfer, side, operand, *side.span, f"cores 0 to {len(device.cores) - 1}")
             core = device.cores[side.core]
-            self._core, self.memory = core, core.memory.bound("SBUF")
+            self._core, self.memory = core, core.memory.laid("SBUF")
             # Loops come back to the same tiles.
             known, place = core.memory.sides, (side.address, side.dims, side.run)
             placed = known.get(place)

@@ -85,6 +85,7 @@ class DmaSystem:
 
     def __init__(self, device: DeviceContext) -> None:
         self._device = device
+        device.hbm.moved = self.bind_again
         self.addresses = address_map(device.target.generation)
         self.costs = device.costs.dma
         self.packet_bytes = PACKET_BYTES

@@ -111,6 +111,10 @@ def load_weights(word: isa.LoadWeights, port: Port) -> Step:
         if state.pending and not (completes and state.low.source == source):
             with np.errstate(all="ignore"):
                 state.flush()
+        if transposed:
+            latch.has_bits = True
+        else:
+            latch.has_weights = True
         fill()
         latch.form, latch.dtype, latch.fp32_pass, latch.source = form, dtype, fp32_pass, source
         state.current = latch

@@ -99,13 +99,14 @@ class Latch:
     two halves of one tile.
     """
 
-    __slots__ = ("bits", "dtype", "form", "fp32_pass", "source", "weights")
-    NOT_STATE: ClassVar[dict[str, str]] = {}
+    __slots__ = ("bits", "dtype", "form", "fp32_pass", "has_bits", "has_weights", "source", "weights")
+    NOT_STATE: ClassVar[dict[str, str]] = dict.fromkeys(("has_bits", "has_weights"), "what `renew` has to fill again")
 
     def __init__(self) -> None:
         self.weights = np.full((PARTITIONS, PARTITIONS), np.nan, np.float32)
         # Read by columns: rows that lie a power of two of bytes apart would push each other out of the cache.
         self.bits = np.zeros((PARTITIONS, PARTITIONS + 16), np.uint32)[:, :PARTITIONS]
+        self.has_weights = self.has_bits = False  # whether anything was ever latched in them
         self.form: Form = (PARTITIONS, PARTITIONS, 0x0F, 0x0F, False)
         self.dtype = 0
         self.fp32_pass = int(Fp32Pass.NONE)
@@ -113,8 +114,11 @@ class Latch:
 
     def renew(self) -> None:
         """Hold no tile, as at the start."""
-        self.weights.fill(np.nan)
-        self.bits.fill(0)
+        if self.has_weights:
+            self.weights.fill(np.nan)
+        if self.has_bits:
+            self.bits.fill(0)
+        self.has_weights = self.has_bits = False
         self.form = (PARTITIONS, PARTITIONS, 0x0F, 0x0F, False)
         self.dtype, self.fp32_pass, self.source = 0, int(Fp32Pass.NONE), ()
 
@@ -129,6 +133,7 @@ class Latch:
     def restore(self, state: LatchState) -> None:
         """Take over contents that `snapshot` gave; the arrays stay the same objects, since words are bound to them."""
         weights, bits, *_ = state
+        self.has_weights = self.has_bits = True
         np.copyto(self.weights, weights)
         np.copyto(self.bits, bits)
         self.restore_facts(state[2:])

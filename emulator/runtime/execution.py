@@ -159,10 +159,10 @@ def _executed(
     known = run_known(opened, settings, arrays, tools) if alone else None
     if known is not None:
         return _result_again(*known, perf_counter() - started)
-    device = new_device(opened, settings, unseen=not watching)
+    device = new_device(opened, settings, unseen=alone)
     device.observers.extend(observer for observer in watching if is_observer(observer))
     device.load(opened)
-    device.set_inputs(arrays)
+    device.set_inputs(arrays, borrowed=alone)
     for observer in watching:
         if hasattr(observer, "attach"):
             observer.attach(device)
@@ -181,7 +181,7 @@ def _executed(
             observer.finish()
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
     result = result_of(device, seconds, findings, () if stream is None else stream.records(), last=not observers)
-    if alone and stream is None:
+    if alone and stream is None and device.way is not None:
         by_core = tuple([tuple(each) for each in result.outputs_by_core])
         keep_run(device, settings, _Known(replace(result, outputs={}, outputs_by_core=(), findings=()), by_core))
     if not observers:

@@ -165,6 +165,32 @@ def test_an_allocation_knows_what_is_written_however_walks_cut_it(
     assert (found.written == model).all()
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7), st.integers(1, 4), st.integers(0, 9)), max_size=24),
+    st.booleans(),
+)
+def test_columns_of_rows_that_make_all_of_a_tensor_need_no_plane(
+    parts: list[tuple[int, int, int, int]], whole: bool
+) -> None:
+    """Stores of tiles: four bands of rows, each by columns of eight pieces; some begin in the middle of a piece."""
+    hbm = DeviceMemory(((0, 1 << 22),))
+    found = hbm.find(hbm.allocate(4 * 5 * 64, "x"))
+    assert found is not None and found.laid.size
+    model = np.zeros((20, 64), np.bool_)
+    tiles = [(band, 8 * piece + max(0, shift - 6), 8 * many) for band, piece, many, shift in parts]
+    tiles += [(band, 16 * piece, 16) for band in range(4) for piece in range(4)] if whole else []
+    for band, column, nbytes in tiles:
+        nbytes = min(nbytes, 64 - column)
+        found.extent(5 * 64 * band + column, ((64, 5),), nbytes).mark()
+        model[5 * band : 5 * band + 5, column : column + nbytes] = True
+    bands = model.reshape(4, -1).all(axis=1)
+    assert found._is_one_range == bool(model.all())
+    assert [found.notes.cover(("HBM", 0, 0, 1, 320 * band, 320, None)) for band in range(4)] == bands.tolist()
+    assert found._written is None and found.written_bytes == np.count_nonzero(model)
+    assert (found.written == model.reshape(-1)).all()
+
+
 def test_one_walk_cut_differently_needs_no_plane() -> None:
     chip = ChipMemory(0, 128, 4096, 64, 64)
     chip.extent(Region("SBUF", 0, 0, 128, 0, 2290, (((18, 128),), 4))).mark()

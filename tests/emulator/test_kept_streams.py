@@ -10,10 +10,12 @@ import pytest
 
 from emulator import kept_streams
 from emulator.device import Device
+from emulator.kept_places import _FILES as PLACES
 from formats import isa
 from formats.neff import Neff
 from tests.emulator.dma_programs import gen2, gen3, load_and_store, trigger, wait
 from tests.emulator.test_loader import OUT, TENSOR, _block
+from tests.identity.table import programs
 
 
 def loaded(neff: Neff, before: int = 0) -> Device:
@@ -117,3 +119,54 @@ def test_neither_devices_nor_files_are_kept(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(kept_streams, "_MOST", 3 * size)
     loaded(load_and_store())
     assert [each.subgraphs[0] in kept_streams._FILES for each in files] == [False] * 3 + [True] * 2
+
+
+def laid_out(device: Device) -> list[Any]:
+    """Return all that there is in device memory, and where the file says that it is."""
+    hbm, model = device.hbm, device.model
+    assert model is not None
+    held = [
+        (address, each.address, each.nbytes, each.name, each.set_apart, each.whole, each.touched,
+         each.data.tobytes() if each.touched else b"", each.fresh()[:64].tobytes())
+        for address, each in hbm.allocations.items()
+    ]  # fmt: skip
+    found = [hbm.find(address + nbytes // 2) for address, _, nbytes, *_ in held]
+    return [held, [each and each.name for each in found], hbm.room, hbm.paged, model.tensors,
+            [core.placement for core in model.cores]]  # fmt: skip
+
+
+@pytest.mark.usefixtures("fresh_workspaces")
+def test_every_file_lies_where_it_lay() -> None:
+    """Whoever changes what lies there, or has something else there, changes nothing for the next."""
+    kept = 0
+    every = [each for each in programs() if not each[0].startswith("insns")]
+    every += [each for each in programs() if each[0].startswith("insns")][::8]
+    for name, opener in every:
+        neff, _ = opener()
+        first = loaded(neff)
+        wanted = laid_out(first)
+        kept += neff in PLACES
+        again = loaded(neff)
+        assert laid_out(again) == wanted, name
+        for each in again.hbm.allocations.values():
+            each.set_apart.clear()
+            each.data[...] = 7
+        again.hbm.allocate(64, "more")
+        again.model.tensors.clear()  # type: ignore[union-attr]
+        assert laid_out(loaded(neff)) == wanted, name
+        behind = loaded(neff, before=1 << 13)
+        assert laid_out(behind) != wanted and behind.hbm.allocations[min(behind.hbm.allocations)].name == "before"
+        assert laid_out(loaded(neff)) == wanted, name
+        for device in (first, again, behind):
+            device.release()
+    assert kept > 30
+
+
+def test_what_lies_where_is_gone_with_the_file() -> None:
+    neff = load_and_store()
+    loaded(neff)
+    assert neff in PLACES
+    held = weakref.ref(neff)
+    del neff
+    gc.collect()
+    assert held() is None

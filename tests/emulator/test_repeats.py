@@ -13,9 +13,9 @@ import pytest
 
 import neurontools
 from emulator import workspace
+from emulator.buffers import take
 from emulator.device import Device
 from emulator.device_memory import Allocation
-from emulator.extents import Extent
 from emulator.faults import fault_error
 from emulator.known_way import KnownWay
 from emulator.memory import ChipMemory
@@ -96,8 +96,8 @@ def instead(way: KnownWay, at: int, first: Callable[[], object]) -> None:
     """Have a step of a way do something else before it does what it does."""
     original = way._steps_on
 
-    def steps_on(device: Any) -> list[Any]:
-        steps = original(device).copy()
+    def steps_on(device: Any, *lent: Any) -> list[Any]:
+        steps = original(device, *lent).copy()
         step = steps[at]
 
         def changed() -> None:
@@ -111,29 +111,45 @@ def instead(way: KnownWay, at: int, first: Callable[[], object]) -> None:
     way._steps_on = steps_on  # type: ignore[method-assign]
 
 
-def spoiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Have a way find something else in all bytes that it says it is going to write; return which memories it was."""
-    seen: list[str] = []
-    overwrites_left, take_unfilled = ChipMemory.overwrites_left, Allocation.take_unfilled
+def spoil(memory: ChipMemory) -> bool:
+    """Have something else in all bytes of a memory that are still to be filled; return whether there were any."""
+    left = memory._left
+    if left is None:
+        return False
+    planes = {space: memory.plane(space) for space in ("SBUF", "PSUM")}
+    for extent in left.noted:
+        extent.fill()
+    for space, plane in planes.items():
+        memory.laid(space)[plane] = 0x5A
+        plane.fill(False)
+    return bool(left.noted)
 
-    def chip(memory: ChipMemory, written: frozenset[Extent]) -> bool:
-        if not overwrites_left(memory, written):
-            return False
-        for extent in written:
-            extent.fill()
-        for space in ("SBUF", "PSUM"):
-            memory.bound(space)[memory.plane(space)] = 0x5A
-            memory.plane(space).fill(False)
-        seen.append("chip")
-        return True
+
+def spoiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have runs find something else in all bytes that are not filled; return which memories of known ways it was."""
+    seen: list[str] = []
+    take_memories, taken = KnownWay._take_memories, Allocation.take_unfilled
+
+    def memories(way: KnownWay, device: Any) -> list[Allocation]:
+        found = take_memories(way, device)
+        spoilt = [spoil(core.memory) for core in device.cores]
+        if any(spoilt):
+            seen.append("chip")
+        return found
 
     def tensor(allocation: Allocation) -> None:
-        take_unfilled(allocation)
-        allocation.data.fill(0x5A)
+        taken(allocation)
+        allocation.laid.fill(0x5A)
         seen.append(allocation.name)
 
-    monkeypatch.setattr(ChipMemory, "overwrites_left", chip)
+    def bytes_of_any(nbytes: int) -> np.ndarray[Any, Any]:
+        found = take(nbytes)
+        found.fill(0x5A)
+        return found
+
+    monkeypatch.setattr(KnownWay, "_take_memories", memories)
     monkeypatch.setattr(Allocation, "take_unfilled", tensor)
+    monkeypatch.setattr("emulator.device_memory.take", bytes_of_any)
     return seen
 
 
@@ -190,7 +206,7 @@ def test_what_other_programs_left_is_overwritten_or_filled(monkeypatch: pytest.M
             device.run()
             if seen:
                 overwriting.add(name)
-            assert is_known._overwrites == bool(seen) or not any(is_known._overwritten), name
+            assert is_known._overwrites == bool(seen) or not any(end.written for end in is_known._cores), name
             other = worked_out(neff, inputs, max_steps=40_000)
             assert state(device) == state(other), name
             other.release()
@@ -235,7 +251,7 @@ def test_a_run_that_is_interrupted_ends_where_it_is(name: str, share: float, mon
     at = int(len(way.steps) * share)
     instead(way, at, device.interrupt)
     assert device.run() == "hang" and device.hang is not None and "interrupt" in device.hang.text()
-    assert seen == ["chip", "out"]
+    assert seen == ["out", "chip"]
     # A run ends behind the completion that comes next, wherever it is told to.
     limited = worked_out(neff, inputs, max_steps=at + 2)
     found, wanted = state(device), state(limited)
