@@ -7,7 +7,7 @@ text once somebody looks, and nothing is hashed or packed.  What it says is what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ from formats.neff.tar import TarIndex
 from formats.neff.transfers import EngineFile
 from formats.targets import Target
 
-__all__ = ["Content", "JsonContent", "MadeNeff", "Said", "SaidCore", "Written", "bytes_of"]
+__all__ = ["Content", "Contents", "JsonContent", "MadeNeff", "Said", "SaidCore", "Written", "bytes_of"]
 
 
 class JsonContent(Mapping[str, object]):
@@ -60,6 +60,40 @@ def bytes_of(content: Content) -> bytes:
     return content if isinstance(content, bytes) else content()
 
 
+class Contents:
+    """The members of a file by their names: what is at hand, and what makes all of them, once.
+
+    Whoever runs a program reads its words, and asks of a few other members whether they are there.
+    """
+
+    __slots__ = ("_make", "_ready", "names")
+
+    def __init__(
+        self, names: Collection[str], ready: dict[str, Content], make: Callable[[], Mapping[str, Content]] | None
+    ) -> None:
+        self.names, self._ready, self._make = names, ready, make
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def get(self, name: str) -> Content | None:
+        """Return a member, or what makes it; None where there is none of that name."""
+        found = self._ready.get(name)
+        return self.whole().get(name) if found is None and name in self.names else found
+
+    def put(self, name: str, content: bytes) -> None:
+        """Keep a member that was made."""
+        self._ready[name] = content
+
+    def whole(self) -> dict[str, Content]:
+        """Return all members."""
+        make = self._make
+        if make is not None:
+            self._ready = {**make(), **self._ready}
+            self._make = None  # behind it, for whoever reads the same file at the same time
+        return self._ready
+
+
 class Written(NamedTuple):
     """The bytes of a file, and where its members stand."""
 
@@ -90,7 +124,7 @@ class _MadeBlob(Blob):
 class _MadeArchive(Archive):
     """The members of a file by their names, in the order of the archive; read from the file once that is written."""
 
-    def __init__(self, blob: _MadeBlob, contents: dict[str, Content], limits: Limits) -> None:
+    def __init__(self, blob: _MadeBlob, contents: Contents, limits: Limits) -> None:
         self._blob, self._limits, self.path = blob, limits, None
         self._made, self._contents = blob, contents
         self._start = HEADER_SIZE
@@ -114,7 +148,8 @@ class _MadeArchive(Archive):
         if content is None:
             return super().read(name)  # which says that there is none
         if not isinstance(content, bytes):
-            content = self._contents[name] = content()
+            content = content()
+            self._contents.put(name, content)
         return content
 
 
@@ -143,7 +178,7 @@ class Said(NamedTuple):
 class MadeNeff(Neff):
     """A NEFF whose members are at hand; `write` gives its bytes, `said` is what is read of them most."""
 
-    def __init__(self, contents: dict[str, Content], write: Callable[[], Written], said: Said,
+    def __init__(self, contents: Contents, write: Callable[[], Written], said: Said,
                  limits: Limits = DEFAULT_LIMITS) -> None:  # fmt: skip
         self.limits = limits
         self._made = _MadeBlob(write)

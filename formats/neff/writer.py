@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
 
 from formats.errors import FormatError, NotFoundError
@@ -15,13 +15,13 @@ from formats.neff.graph import TensorInfo
 from formats.neff.gzipstream import DeflateParameters, gzip_member
 from formats.neff.hashing import HASH_VARIANTS, hash_field
 from formats.neff.header import HEADER_SIZE, Header, header_name
-from formats.neff.made import Content, JsonContent, MadeNeff, Said, Written, bytes_of
+from formats.neff.made import Content, Contents, JsonContent, MadeNeff, Said, Written, bytes_of
 from formats.neff.problem import collect
 from formats.neff.reader import Neff, open_neff
 from formats.neff.tar import BLOCK, BLOCKING, SHORT_NAME, TarEntry, TarIndex, member_header, padding
 from formats.neff.verify import graph_problems
 from formats.neff.verify_subgraph import TABLE_CHECKS
-from formats.neff.writer_kept import once_in_order
+from formats.neff.writer_kept import kept_names, once_in_order
 from formats.neff.writer_said import tensors_as_read
 from formats.neff.writer_subgraph import SubgraphWriter
 from formats.neff.writer_values import dtype_name, shape_tuple
@@ -126,24 +126,34 @@ class NeffWriter:
         Raises what `to_bytes` does. JSON holds plain values only, and members that are yet to be made cannot fail; with
         `understood` nothing is in the file but what this toolkit understands.
         """
-        contents = self._files()
-        ready = sum([len(content) for content in contents.values() if content.__class__ is bytes])
-        if ready > _LARGE or len(contents) > _MANY:
+        parts = [self.subgraph(index) for index in range(self.lnc)]
+        key = (*map(SubgraphWriter.members_key, parts), *self._members)
+        make: Callable[[], dict[str, Content]] | None = None
+        if None in key:  # what makes a member may refuse what it was given, and does so now
+            ready = self._files()
+            names = _sound_names(ready)
+            size = 0
+        else:
+            ready, make = {**self._members}, self._files
+            names = kept_names(key, lambda: _sound_names(self._files()))
+            for part in parts:
+                ready |= part.words()
+            size = sum([part.bytes_at_hand() for part in parts])
+        size += sum([len(content) for content in ready.values() if content.__class__ is bytes])
+        if size > _LARGE or len(names) > _MANY:
             return self.build()
-        if max(map(len, contents)) > SHORT_NAME or not "".join(contents).isascii():
-            for name in contents:
-                member_header(name, 0)  # which refuses what no archive can name
+        contents = Contents(names, ready, make)
         said = Said(
             header_name(self.name),
             _target_as_read(self.target.arch_code),
             tensors_as_read(self._inputs.values()),
             tensors_as_read(self._outputs.values()),
-            tuple([self.subgraph(index).said(contents) for index in range(self.lnc)]),
+            tuple([part.said() for part in parts]),
         )
         neff = MadeNeff(contents, partial(self._written, contents), said)
         if understood:
             neff.not_understood = None
-        tables = tuple([self.subgraph(index).tables() for index in range(self.lnc)])
+        tables = tuple([part.tables() for part in parts])
         once_in_order(tables, said, partial(_check, neff))
         return neff
 
@@ -168,9 +178,9 @@ class NeffWriter:
         # Files can be large: there is one copy of the members and one of the whole.
         return Written(b"".join((self._header(parts, identity).encode(), *parts)), index), identity
 
-    def _written(self, contents: dict[str, Content]) -> Written:
+    def _written(self, contents: Contents) -> Written:
         """Return the file, packed as it is to be."""
-        (whole, index), identity = self._whole(self._in_order(contents))
+        (whole, index), identity = self._whole(self._in_order(contents.whole()))
         return Written(whole if self.compression == "none" else self._packed(whole, identity), index)
 
     def _packed(self, whole: bytes, identity: bytes) -> bytes:
@@ -274,6 +284,14 @@ class NeffWriter:
             "node_row_ptr": [*range(len(inputs) + 1), len(tensors)],
             "metadata": {"signatures": {"default": {"inputs": signature, "outputs": {}}}},
         }
+
+
+def _sound_names(names: Collection[str]) -> frozenset[str]:
+    """Return the names of members; those that no archive can have are refused."""
+    if max(map(len, names)) > SHORT_NAME or not "".join(names).isascii():
+        for name in names:
+            member_header(name, 0)  # which refuses it
+    return frozenset(names)
 
 
 @cache

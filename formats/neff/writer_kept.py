@@ -13,7 +13,7 @@ from formats.neff.definition import Definition, Queue, Reservation, Variable
 from formats.neff.graph import TensorInfo
 from formats.neff.made import JsonContent, Said
 
-__all__ = ["Declaration", "Tables", "kept_definition", "kept_queue", "once_in_order"]
+__all__ = ["Declaration", "Tables", "kept_definition", "kept_names", "kept_queue", "once_in_order"]
 
 _MOST = 1 << 8  # tables, and queues, that a process keeps
 
@@ -45,8 +45,19 @@ def kept_queue(
 # with debug information. Declarations are told apart by identity; a kept definition holds its queues, so that no other
 # has the id of one.
 Tables = tuple[Declaration, tuple[int, ...], tuple[str, ...], tuple[Reservation, ...], tuple[str, ...]]
+_names: dict[object, frozenset[str]] = {}
 _definitions: dict[Tables, Definition] = {}
 _sound: set[object] = set()
+
+
+def kept_names(key: object, find: Callable[[], frozenset[str]]) -> frozenset[str]:
+    """Return the names of the members of a file; `key` is all that decides them."""
+    found = _names.get(key)
+    if found is None:
+        if len(_names) >= _MOST:
+            _names.clear()
+        found = _names[key] = find()
+    return found
 
 
 def kept_definition(

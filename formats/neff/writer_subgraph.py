@@ -58,6 +58,15 @@ def _engine_names(folder: str) -> tuple[tuple[str, str, str], ...]:
     return tuple([(engine, f"{folder}/{engine}.bin", f"{folder}/{engine}.json") for engine in ENGINES])
 
 
+@cache
+def _prelude_of(generation: str) -> bytes:
+    """Return the words of an engine that has nothing to do."""
+    from formats.isa import OpcodeCC, SetOrderingMode  # deferred: start-up
+
+    marker = b"" if generation == "gen2" else OpcodeCC().encode()
+    return SetOrderingMode().encode() + marker
+
+
 class SubgraphWriter:
     """Collect one subgraph; variables, queues and tensors keep the order of the calls in nothing but their numbers.
 
@@ -328,11 +337,29 @@ class SubgraphWriter:
             tuple(self._debug),
         )  # fmt: skip
 
-    def said(self, files: Mapping[str, Content]) -> SaidCore:
-        """Return what a reader finds of the subgraph in `files`, which `files()` has returned."""
-        member = f"{self.name}/def.json"
-        content = files[member]
-        assert isinstance(content, JsonContent)
+    def words(self) -> dict[str, bytes]:
+        """Return the members that are the words of the engines."""
+        streams = self._streams
+        return {
+            binary: streams[engine] if engine in streams else self._prelude()
+            for engine, binary, _ in _engine_names(self.name)
+        }
+
+    def bytes_at_hand(self) -> int:
+        """Return how many bytes there are of other members that need not be made."""
+        return sum(map(len, self._constants.values())) + sum(
+            [len(one) for _, parts in self._sets.values() for one in parts.values() if one.__class__ is bytes]
+        )
+
+    def members_key(self) -> tuple[object, ...] | None:
+        """Return what decides the names of all members; None where what makes one may refuse what it was given."""
+        if self._debug and not all(map(callable, self._debug.values())):
+            return None
+        return self.index, tuple(self._constants), tuple(self._sets), tuple(self._debug)
+
+    def said(self) -> SaidCore:
+        """Return what a reader finds of the subgraph."""
+        content = JsonContent(json_bytes, self._definition)  # kept here it would make a cycle
 
         def read() -> Definition | None:
             return definition_as_read(
@@ -346,15 +373,13 @@ class SubgraphWriter:
             )
 
         definition = kept_definition(self.tables(), content, read)
-        return SaidCore(self.name, member, definition, engines_as_read(self._blocks, self._sets))
+        return SaidCore(self.name, f"{self.name}/def.json", definition, engines_as_read(self._blocks, self._sets))
 
     def files(self) -> dict[str, Content]:
         """Return the members by their names in the archive; JSON is made when somebody reads it."""
         folder = f"{self.name}/"
-        files: dict[str, Content] = {}
-        for engine, binary, text in _engine_names(self.name):
-            data = self._streams.get(engine)
-            files[binary] = self._prelude() if data is None else data
+        files: dict[str, Content] = {**self.words()}
+        for engine, _, text in _engine_names(self.name):
             files[text] = JsonContent(json_bytes, partial(self._engine_json, engine))
         entries: dict[str, Entries] = {}
         for engine, given in self._debug.items():
@@ -378,10 +403,7 @@ class SubgraphWriter:
         return FormatError("no such engine", path=self.name, expected=" ".join(ENGINES), got=repr(engine))
 
     def _prelude(self) -> bytes:
-        from formats.isa import OpcodeCC, SetOrderingMode  # deferred: start-up
-
-        marker = b"" if self.target.generation == "gen2" else OpcodeCC().encode()
-        return SetOrderingMode().encode() + marker
+        return _prelude_of(self.target.generation)
 
     def _per_slot(self, engine: str, entries: list[EntryFields | None]) -> list[EntryFields | None]:
         """Return one entry per 64-byte slot, of entries that are one per instruction."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 
+from formats.engines import ENGINES
 from formats.errors import UnsupportedError
 from formats.isa import EXTENSION_OPCODE
 from formats.isa.registry import BY_OPCODE
@@ -24,7 +25,7 @@ from neurontools.builder.fresh import fresh_map
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
-from neurontools.builder.tiles import place_tiles, tile_map
+from neurontools.builder.tiles import Tiles, place_tiles, tile_map
 from neurontools.builder.trace import SendRecvOp, Space, Trace, View, Visited
 from neurontools.builder.trace_facts import facts_of, with_shared
 from neurontools.builder.variables import Variables, common_tensors, shared_names, tensors_of
@@ -35,8 +36,13 @@ __all__ = ["BuiltNeff", "build"]
 class BuiltNeff:
     """A finished file, and a report on how it was made."""
 
-    def __init__(self, neff: Neff, report: Report) -> None:
-        self._neff, self.report = neff, report
+    def __init__(self, neff: Neff, make_report: Callable[[], Report]) -> None:
+        self._neff, self._make_report = neff, make_report
+
+    @cached_property
+    def report(self) -> Report:
+        """Return the report; hardly anybody who launches a kernel asks for it."""
+        return self._make_report()
 
     def open(self) -> Neff:
         """Return the file opened from memory."""
@@ -73,6 +79,7 @@ def build(
 
 
 def _build(traces: Sequence[Trace], name: str, compression: str, members: Mapping[str, bytes]) -> BuiltNeff:
+    given = traces
     target = traces[0].target
     chip = chip_of(target)
     writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
@@ -85,6 +92,8 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
     traces, tiles = [trace for trace, _ in placed], [one for _, one in placed]
     facts = with_shared([facts_of(trace) for trace in traces], common_tensors(tensors))
     landings = [one.landings for one in facts]
+    for trace in (*given, *traces):
+        trace.touched = None
     _check_exchanges(traces, landings)
     cores = []
     extended = False
@@ -95,8 +104,11 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
         other = len(traces) - 1 - index
         program = Program(trace, chip, part, variables, tiles[index],
                           facts[index], Peer(tiles[other], landings[other]))  # fmt: skip
-        sbuf = tiles[index].bounds(Space.SBUF)
-        cores.append(_core_report(program, variables, sbuf, tiles[index].bounds(Space.PSUM)))
+        streams = program.streams
+        cores.append(partial(
+            _core_report, [stream.count for stream in streams.of.values()], streams.prelude, streams.waits,
+            streams.wait_words, tiles[index], variables.bytes, program.transfers, program.transfer_bytes,
+        ))  # fmt: skip
         # What only somebody who looks wants to know is written for him then.
         emitted, losses = program.emitted, program.accesses.sharing.losses
         writer.member(f"{part.name}/tiles.json", partial(tile_map, tiles[index], emitted, losses))
@@ -105,7 +117,7 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
             writer.member(f"{part.name}/fresh.json", fresh)
         if trace.visits is not None:
             writer.member(f"{part.name}/visits.json", partial(_visits, trace.visits, emitted))
-        extended = _write(program, part, chip, sbuf) or extended
+        extended = _write(program, part, chip, tiles[index]) or extended
         del program  # writing needs the room
     for member, content in members.items():
         writer.member(member, content)
@@ -115,8 +127,10 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
         writer.input(names[0][one.id], one.dtype, one.shape)
     for one in first.outputs:
         writer.output(names[0][one.id], one.dtype, one.shape)
-    report = Report(name, target.name, extended, tuple(cores))
-    return BuiltNeff(writer.hand_over(understood=True), report)
+    return BuiltNeff(
+        writer.hand_over(understood=True),
+        lambda: Report(name, target.name, extended, tuple([make() for make in cores])),
+    )
 
 
 def _visits(visits: Visited, emitted: Emitted) -> bytes:
@@ -154,26 +168,26 @@ def _check_pipes(mine: list[SendRecvOp], theirs: list[SendRecvOp]) -> None:
             )
 
 
-def _write(program: Program, part: SubgraphWriter, chip: Chip, sbuf: tuple[int, int] | None) -> bool:
-    """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them.
-
-    `sbuf` are the bytes of SBUF that are in use.
-    """
+def _write(program: Program, part: SubgraphWriter, chip: Chip, tiles: Tiles) -> bool:
+    """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them."""
     streams = program.streams
     ours = False
-    begun = streams.prelude // len(streams.of)  # words that every engine begins with
+    begun = streams.prelude // len(streams.of) * WORD  # bytes that every engine begins with
     for engine, stream in streams.of.items():
-        ours = ours or (stream.count > begun and _ours(stream.raw))
+        ours = ours or (len(stream.raw) > begun and _ours(stream.raw))
         part.stream(engine, stream.raw)
         part.debug(engine, partial(program.emitted.origins, stream.actor))
         stream.raw.clear()
     for name in program.activation.sets:
         part.activation_set(name, program.activation.sets[name])
-    low = chip.sbuf_first if sbuf is None else sbuf[0]
     for use in streams.queues.values():
         facts = use.facts
         # A kernel may choose addresses inside the scratch; the queue then goes without, as those of ACT and SP do.
-        scratch = facts.scratch if facts.scratch is not None and low >= sum(facts.scratch) else (None, None)
+        scratch: tuple[int, int] | tuple[None, None] = None, None
+        if facts.scratch is not None:
+            sbuf = tiles.bounds(Space.SBUF)
+            if (chip.sbuf_first if sbuf is None else sbuf[0]) >= sum(facts.scratch):
+                scratch = facts.scratch
         part.queue(
             facts.name,
             facts.kind,
@@ -220,18 +234,18 @@ def _codes_of_ours(opcode: int) -> tuple[tuple[int, bytes], ...]:
 
 
 def _core_report(
-    program: Program, variables: Variables, sbuf: tuple[int, int] | None, psum: tuple[int, int] | None
-) -> CoreReport:
-    streams = program.streams
-    words = {engine: stream.count for engine, stream in streams.of.items()}
+    counts: list[int], prelude: int, waits: int, wait_words: int, tiles: Tiles, hbm_bytes: dict[str, int],
+    transfers: int, transfer_bytes: int,
+) -> CoreReport:  # fmt: skip
+    sbuf, psum = tiles.bounds(Space.SBUF), tiles.bounds(Space.PSUM)
     return CoreReport(
-        words=words,
-        instructions=sum(words.values()) - streams.prelude - streams.wait_words,
-        waits=streams.waits,
-        wait_words=streams.wait_words,
+        words=dict(zip(ENGINES, counts, strict=True)),
+        instructions=sum(counts) - prelude - wait_words,
+        waits=waits,
+        wait_words=wait_words,
         sbuf_bytes=0 if sbuf is None else sbuf[1],
         psum_bytes=0 if psum is None else psum[1],
-        hbm_bytes=dict(variables.bytes),
-        transfers=program.transfers,
-        transfer_bytes=program.transfer_bytes,
+        hbm_bytes=dict(hbm_bytes),
+        transfers=transfers,
+        transfer_bytes=transfer_bytes,
     )

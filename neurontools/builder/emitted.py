@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from formats.engines import ENGINES
 from formats.neuron_core import WORD
@@ -15,6 +16,7 @@ __all__ = ["ROW", "Emitted"]
 
 ROW = 2 * len(ENGINES)  # numbers in a row of `Emitted.pcs`
 _NOTE = 6
+_SOURCE, _NAME = attrgetter("source"), attrgetter("name")
 
 
 class Emitted:
@@ -28,8 +30,11 @@ class Emitted:
     def __init__(self, trace: Trace, tiles: int, touched: Sequence[int]) -> None:
         self.notes: list[int] = []
         self._tiles, self._touched = tiles, touched
-        self._sources = [op.source for op in trace.ops]
-        self._names = {number: op.name for number, op in enumerate(trace.ops) if op.name}
+        ops = trace.ops
+        self._sources = [*map(_SOURCE, ops)]
+        names = [*map(_NAME, ops)]
+        named = len(names) - names.count(None)  # hardly any
+        self._names = {number: name for number, name in enumerate(names) if name} if named else {}
         # by engine: bytes, slots that are no word's first, and words that come from elsewhere
         self._ends: list[int] = []
         self._longer: list[Sequence[int]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 from formats.dtypes import Dtype
@@ -54,6 +55,7 @@ class _Operand(NamedTuple):
 
 _NARROW = (1 << 16) - 1, -(1 << 15), (1 << 15) - 1
 _WIDE = (1 << 32) - 1, -(1 << 31), (1 << 31) - 1
+_FORM = itemgetter(*map(View._fields.index, ("dtype", "partitions", "dims")))
 _plans: dict[type[Instruction], dict[str, _Operand]] = {}
 _encoded: dict[Any, Plan] = {}  # by what it depends on: the key of its operations, the code of their function
 
@@ -112,9 +114,8 @@ class Encoder:
         fields, operands = op.fields, op.operands
         values = fields.values()
         # Types too, since 1 and 1.0 are equal and their bits are not.
-        parts: list[object] = [op.instruction, op.engine, *fields, *operands, *values, *map(type, values)]
-        for view in operands.values():
-            parts += view[1::2]  # type, partitions, dims
+        parts: list[object] = [op.instruction, op.engine, *fields, *operands, *values, *map(type, values),
+                               *map(_FORM, operands.values())]  # fmt: skip
         if 0.0 in values:  # the two zeros are equal as well
             parts += [value.hex() for value in values if isinstance(value, float)]
         key = tuple(parts)

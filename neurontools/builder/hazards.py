@@ -106,11 +106,13 @@ class Region:
     one back, up to the first that shares a byte or is known to be complete.
     """
 
-    __slots__ = ("_spans", "high", "low", "tracks")
+    __slots__ = ("_spans", "high", "low", "reads", "writes")
 
     def __init__(self, low: int = -1, high: int = 1 << 62) -> None:
         self.low, self.high = low, high
-        self.tracks: list[Track] = []
+        # one of each actor; apart, since who reads waits for writes alone
+        self.writes: list[Track] = []
+        self.reads: list[Track] = []
         # Of tracks with many records, which others take over piece by piece: what these were, and an index of them.
         self._spans: dict[tuple[int, bool], tuple[list[Record], int, int, SpanIndex | None]] | None = None
 
@@ -128,14 +130,11 @@ class Region:
             if apart:
                 self.add(record, write, actor)
                 return
-        mine: Track | None = None
-        tracks = self.tracks
-        for track in tracks:
-            its, its_write, newest, records, grids = track
-            if its == actor and its_write is write:
-                mine = track
+        writes, reads = self.writes, self.reads
+        for track in writes + reads if write else writes:
+            its, _, newest, records, grids = track
             floor = known[its]
-            if newest <= floor or its == itself or not (write or its_write):
+            if newest <= floor or its == itself:
                 continue
             if its in needs and needs[its] > floor:
                 floor = needs[its]
@@ -163,8 +162,12 @@ class Region:
                     found = _last(cell, record, floor, write, its == actor)
                     if found > floor:
                         needs[its] = floor = found
-        if mine is None:
-            tracks.append([actor, write, unit, [record], None])
+        own = writes if write else reads
+        for mine in own:
+            if mine[_ACTOR] == actor:
+                break
+        else:
+            own.append([actor, write, unit, [record], None])
             return
         mine[_NEWEST] = unit
         if mine[_GRIDS] is not None:
@@ -180,36 +183,42 @@ class Region:
 
     def add(self, record: Record, write: bool, actor: int) -> None:
         """Keep an access for those to come, which waits for nothing."""
-        for track in self.tracks:
-            if track[_ACTOR] == actor and track[_WRITE] is write:
+        own = self.writes if write else self.reads
+        for track in own:
+            if track[_ACTOR] == actor:
                 track[_NEWEST] = record[_UNIT]
                 if track[_GRIDS] is None:
                     _append(track[_RECORDS], record)
                 else:
                     _file(track[_GRIDS], record)
                 return
-        self.tracks.append([actor, write, record[_UNIT], [record], None])
+        own.append([actor, write, record[_UNIT], [record], None])
+
+    @property
+    def tracks(self) -> list[Track]:
+        """Return what each actor wrote, then what each read."""
+        return self.writes + self.reads
 
     def written(self) -> list[tuple[int, int]]:
         """Return each actor that wrote here with the last unit that did."""
-        return [(track[_ACTOR], track[_NEWEST]) for track in self.tracks if track[_WRITE]]
+        return [(track[_ACTOR], track[_NEWEST]) for track in self.writes]
 
     def is_written_since(self, record: Record, before: Iterable[tuple[int, int]]) -> bool:
         """Return whether anybody wrote bytes of an access behind what `written` gave before."""
         _, low, high, _, _, shape, _, _ = record
         floors = dict(before)
-        for actor, write, _, records, grids in self.tracks:
-            if write:
-                floor = floors.get(actor, -1)
-                for each in (records,) if grids is None else _near(grids, low, high, shape):
-                    if _last(each, record, floor, False, False) >= 0:
-                        return True
+        for actor, _, _, records, grids in self.writes:
+            floor = floors.get(actor, -1)
+            for each in (records,) if grids is None else _near(grids, low, high, shape):
+                if _last(each, record, floor, False, False) >= 0:
+                    return True
         return False
 
     def replace(self, record: Record, actor: int) -> None:
         """Keep a write that stands for all that it covers, though it has waited for none of it."""
         _, low, high, first, last, _, step, _ = record
-        tracks, self.tracks = self.tracks, []
+        tracks = self.tracks
+        self.writes, self.reads = [], []
         for track in tracks:
             for one in _all(track):
                 outside = (  # nobody accesses what lies outside the region, so that it counts as covered
@@ -257,7 +266,9 @@ class Region:
 
     def adopt(self, inherited: list[Track]) -> None:
         """Take over accesses to the same bytes, from regions that had them before."""
-        self.tracks = _merged([*self.tracks, *inherited])
+        tracks = _merged([*self.tracks, *inherited])
+        self.writes = [track for track in tracks if track[_WRITE]]
+        self.reads = [track for track in tracks if not track[_WRITE]]
 
 
 def _merged(tracks: list[Track]) -> list[Track]:

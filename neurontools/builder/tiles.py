@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from functools import partial
 from json.encoder import encode_basestring_ascii
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,11 +25,8 @@ from neurontools.builder.sharing import Loss
 from neurontools.builder.sinking import hoist_last_uses, ordered_by_bytes, sink_fills
 from neurontools.builder.trace import (
     Allocation,
-    ComputeOp,
-    DmaOp,
     LoopEndOp,
     LoopOp,
-    MatmulOp,
     Source,
     Space,
     Trace,
@@ -41,6 +40,7 @@ __all__ = ["Tiles", "lives_of", "loops_of", "place_tiles", "tile_map", "views_of
 # What `Place(...)` and `Life(...)` do, without their functions: every tile has one of each.
 _place_of: Callable[[tuple[int, int]], Place] = partial(tuple.__new__, Place)
 _life_of: Callable[[tuple[Allocation, int, int, Source]], Life] = partial(tuple.__new__, Life)
+_ALLOCATION = itemgetter(View._fields.index("allocation"))
 
 
 class Tiles(NamedTuple):
@@ -69,29 +69,17 @@ class Tiles(NamedTuple):
 
 def lives_of(trace: Trace) -> list[Life]:
     """Return every tile that an operation touches, with its first and last operation."""
-    first: list[tuple[Allocation, int, Source]] = []
-    last: dict[Allocation, int] = {}
-    hbm = Space.HBM
-    looped = False
-    for number, op in enumerate(trace.ops):
-        views: Iterable[View]
-        if type(op) is ComputeOp:
-            views = op.operands.values()
-        elif type(op) is DmaOp:
-            views = op.src, op.dst
-        elif type(op) is MatmulOp:
-            views = op.stationary, op.moving, op.dst
-        else:
-            views = views_of(op)
-            looped = looped or type(op) is LoopOp
-        for view in views:
-            allocation = view.allocation
-            if allocation in last:
-                last[allocation] = number
-            elif allocation.space is not hbm:
-                first.append((allocation, number, op.source))
-                last[allocation] = number
-    lives = [_life_of((tile, start, last[tile], source)) for tile, start, source in first]
+    views, ends, _, _, others = trace.what_is_touched()
+    ops, hbm = trace.ops, Space.HBM
+    touched = [*map(_ALLOCATION, views)]
+    last = dict(zip(touched, range(len(touched)), strict=True))  # in the order of first uses
+    first = dict(zip(reversed(touched), reversed(range(len(touched))), strict=True))
+    lives: list[Life] = []
+    for tile, end in last.items():
+        if tile.space is not hbm:
+            start = bisect_right(ends, first[tile])
+            lives.append(_life_of((tile, start, bisect_right(ends, end), ops[start].source)))
+    looped = LoopOp in map(type, others)
     for begin, end in loops_of(trace) if looped else ():
         # The next turn finds what an earlier one left in tiles that are older than the loop.
         lives = [

@@ -437,12 +437,53 @@ def views_of(op: Op) -> tuple[View, ...]:
     return ()
 
 
+class Touched(NamedTuple):
+    """The views that operations touch, one after the other; `ends` has, by operation, how many there are behind it.
+
+    `computing` are operations of compute engines, `copies` those that only copy, `others` neither these nor products.
+    """
+
+    views: list[View]
+    ends: list[int]
+    computing: list[ComputeOp]
+    copies: list[DmaOp]
+    others: list[Op]
+
+
+def touched_by(ops: Sequence[Op]) -> Touched:
+    """Return what operations touch, in one pass over them."""
+    found = Touched([], [0] * len(ops), [], [], [])
+    views, ends, computing, copies, others = found
+    count = 0
+    for number, op in enumerate(ops):
+        kind = op.__class__
+        if kind is ComputeOp:
+            operands = op.operands  # type: ignore[union-attr]  # it is one
+            views += operands.values()
+            count += len(operands)
+            computing.append(op)  # type: ignore[arg-type]
+        elif kind is DmaOp:
+            views += op.src, op.dst  # type: ignore[union-attr]
+            count += 2
+            copies.append(op)  # type: ignore[arg-type]
+        elif kind is MatmulOp:
+            views += op.stationary, op.moving, op.dst  # type: ignore[union-attr]
+            count += 3
+        else:
+            views += views_of(op)
+            count = len(views)
+            others.append(op)
+        ends[number] = count
+    return found
+
+
 class Trace:
     """Hold everything one program id did, in program order.
 
     `results` is the kernel's return value with each tensor replaced by a `View`; `inputs` and `outputs` are the HBM
     allocations of the launch's tensors. `after` has, by the number of an operation, the numbers of those that must be
     complete before it begins though no byte says so. `visits` says where the kernel stood, None where nobody noted it.
+    `touched` is what a tracer found of the operations at its end; the builder takes it away.
     """
 
     __slots__ = (
@@ -455,6 +496,7 @@ class Trace:
         "program_id",
         "results",
         "target",
+        "touched",
         "visits",
     )
 
@@ -469,6 +511,12 @@ class Trace:
         self.results: Any = None
         self.after: dict[int, set[int]] = {}
         self.visits: Visited | None = None
+        self.touched: Touched | None = None
+
+    def what_is_touched(self) -> Touched:
+        """Return what the operations touch: from a tracer that has just gone through them, or found now."""
+        found = self.touched
+        return touched_by(self.ops) if found is None or len(found.ends) != len(self.ops) else found
 
     def __repr__(self) -> str:
         return (

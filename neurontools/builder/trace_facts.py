@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter, itemgetter
 
 from formats.named_tuple import NamedTuple
 from neurontools.builder.activation_sets import ActivationLoop
@@ -11,22 +12,21 @@ from neurontools.builder.trace import (
     CollectiveOp,
     ComputeOp,
     DmaComputeOp,
-    DmaOp,
     IndirectDmaOp,
     LoopEndOp,
     LoopOp,
-    MatmulOp,
     SendRecvOp,
     Space,
     Trace,
     View,
-    views_of,
 )
 
 __all__ = ["Facts", "facts_of", "with_shared"]
 
 _COPIES = IndirectDmaOp, DmaComputeOp
 _HBM = Space.HBM
+_ALLOCATION = itemgetter(View._fields.index("allocation"))
+_ENGINE = attrgetter("engine")
 
 
 class Facts(NamedTuple):
@@ -47,25 +47,12 @@ class Facts(NamedTuple):
 
 def facts_of(trace: Trace) -> Facts:
     """Return the facts of a trace."""
-    functions: list[str] = []
+    views, _, computing, copies, others = trace.what_is_touched()
+    functions = [str(op.fields["function"]) for op in computing if "function" in op.fields]
+    used = {one.id for one in {*map(_ALLOCATION, views)} if one.space is _HBM}
+    written = {op.dst.allocation.id for op in copies}
     landings: list[View] = []
-    used, written, engines = set(), set(), set()
-    loops: list[ActivationLoop] = []
-    open_loops: list[int] = []
-    for number, op in enumerate(trace.ops):
-        if type(op) is ComputeOp:
-            engines.add(op.engine)
-            if "function" in op.fields:
-                functions.append(str(op.fields["function"]))
-            continue
-        if type(op) is MatmulOp:
-            continue
-        if type(op) is DmaOp:
-            written.add(op.dst.allocation.id)
-            for view in (op.src, op.dst):
-                if view.allocation.space is _HBM:
-                    used.add(view.allocation.id)
-            continue
+    for op in others:
         if isinstance(op, _COPIES):
             written.add(op.dst.allocation.id)
         elif isinstance(op, CollectiveOp):
@@ -74,17 +61,25 @@ def facts_of(trace: Trace) -> Facts:
                 written.add(op.counts.allocation.id)
         elif isinstance(op, SendRecvOp):
             landings.append(op.dst)
+    loops = _loops(trace) if LoopOp in map(type, others) else []
+    engines = frozenset(map(_ENGINE, computing))
+    return Facts(functions, loops, frozenset(used), frozenset(written), landings, engines)
+
+
+def _loops(trace: Trace) -> list[ActivationLoop]:
+    loops: list[ActivationLoop] = []
+    open_loops: list[int] = []
+    count = 0  # of activations so far
+    for number, op in enumerate(trace.ops):
+        if isinstance(op, ComputeOp):
+            count += "function" in op.fields
         elif isinstance(op, LoopOp):
             open_loops.append(len(loops))
-            loops.append(ActivationLoop(number, len(functions), 0))
+            loops.append(ActivationLoop(number, count, 0))
         elif isinstance(op, LoopEndOp):
             place = open_loops.pop()
-            loops[place] = loops[place]._replace(stop=len(functions))
-        for view in views_of(op):
-            if view.allocation.space is _HBM:
-                used.add(view.allocation.id)
-    loops = [loop for loop in loops if loop.start < loop.stop]
-    return Facts(functions, loops, frozenset(used), frozenset(written), landings, frozenset(engines))
+            loops[place] = loops[place]._replace(stop=count)
+    return [loop for loop in loops if loop.start < loop.stop]
 
 
 def with_shared(facts: Sequence[Facts], common: Sequence[Sequence[Allocation]]) -> list[Facts]:

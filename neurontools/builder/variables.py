@@ -37,6 +37,11 @@ def shared_names(traces: Sequence[Trace], tensors: Sequence[Tensors]) -> list[di
 
     Inputs and shared tensors are the same memory on both cores: matched by order, named as the first core names them.
     """
+    if len(traces) == 1:
+        every = [*tensors[0].common, *tensors[0].own]
+        named = {one.name for one in every}
+        if len(named) == len(every) and "" not in named and named.isdisjoint(RESERVED):
+            return [{one.id: one.name for one in every}]  # as nearly always
     result: list[dict[int, str]] = []
     firsts: list[Allocation] | None = None
     for trace, (common, own) in zip(traces, tensors, strict=True):

@@ -18,7 +18,7 @@ from formats.neuron_core import PARTITIONS
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.limits import LIMITS
-from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Source, Space, Trace, View, views_of
+from neurontools.builder.trace import Allocation, Source, Space, Trace, View, touched_by, views_of
 from neurontools.nki import artifacts, cache, calls, printing, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.assignments import write_where_assigned
@@ -138,18 +138,8 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
         raise t.error(
             "a loop on the device is left by break or return, which its branches cannot follow", t.loops[-1].source
         )
-    views: list[View] = []
-    for op in t.ops:
-        kind = op.__class__
-        if kind is ComputeOp:
-            views.extend(op.operands.values())  # type: ignore[union-attr]  # it is one
-        elif kind is DmaOp:
-            views += op.src, op.dst  # type: ignore[union-attr]  # it is one
-        elif kind is MatmulOp:
-            views += op.stationary, op.moving, op.dst  # type: ignore[union-attr]  # it is one
-        else:
-            views.extend(views_of(op))
-    touched = {*map(_allocation_of, views)}
+    found = t.trace.touched = touched_by(t.ops)  # which the builder wants to know as well
+    touched = {*map(_allocation_of, found.views)}
     foreign = touched.difference(t.trace.allocations)
     tall = (
         {one for one in touched if one.partitions > PARTITIONS and one.space is not Space.HBM} if t.lenient else set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 __all__ = ["Printed", "noticed", "say"]
@@ -46,13 +46,14 @@ _lock = threading.Lock()
 _standing: list[_StandIn] = []  # in the place of `print`: one at most
 
 
+def noticed(is_wanted: bool) -> AbstractContextManager[Printed]:
+    """Give what this thread prints in the block; nothing is looked at where that is not wanted."""
+    return _noticed() if is_wanted else nullcontext(Printed())
+
+
 @contextmanager
-def noticed(is_wanted: bool) -> Iterator[Printed]:
-    """Yield what this thread prints in the block; nothing is looked at where that is not wanted."""
+def _noticed() -> Iterator[Printed]:
     printed, thread = Printed(), threading.get_ident()
-    if not is_wanted:
-        yield printed
-        return
     with _lock:
         if not _standing:
             _standing.append(_StandIn(builtins.print))

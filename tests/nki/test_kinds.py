@@ -19,7 +19,7 @@ from neurontools.nki.tracer import Tracer, tracing
 from tests.counting import counted
 from tests.nki.support import trace_body
 
-TYPES = (nl.float32, nl.bfloat16, nl.int32, nl.uint8, nl.float8_e4m3)
+TYPES = (nl.float32, nl.bfloat16, nl.int32, nl.uint8, nl.uint32, nl.float8_e4m3)
 ENGINES = (nisa.engine.unknown, nisa.vector_engine, nisa.gpsimd_engine, nisa.scalar_engine, nisa.tensor_engine)
 
 
@@ -80,7 +80,7 @@ class Program:
 
     def allocate(self) -> None:
         pick = self.random.choice
-        shape = pick([(128, 64), (64, 64), (64, 128), (64, 1), (128, 1), (64, 2, 32)])
+        shape = pick([(128, 64), (64, 64), (64, 128), (64, 1), (128, 1), (64, 8), (64, 2, 32)])
         buffer = pick([nl.sbuf, nl.sbuf, nl.psum, nl.shared_hbm])
         address = pick([None, None, (32, 0), (0, 1024)]) if buffer is not nl.shared_hbm and shape[0] < 128 else None
         self.tensors.append(nl.ndarray(shape, pick(TYPES), buffer, name="t", address=address))
@@ -137,6 +137,9 @@ class Program:
             lambda: nisa.activation(a, pick([nl.exp, nl.copy, nl.reciprocal, np.exp]), b, bias=pick([None, c, 0.5, 0]),
                                     scale=pick([1.0, 2, c, True]), reduce_op=pick([None, None, nl.add]),
                                     reduce_cmd=pick([*nisa.reduce_cmd])),
+            lambda: nisa.max8(a, b),
+            lambda: nisa.nc_find_index8(a, b, pick([c, 1.0])),
+            lambda: nisa.nc_match_replace8(a, pick([a, b]), c, pick([0.0, 1, True, "x"]), pick([None, None, like])),
         ])()  # fmt: skip
 
 
