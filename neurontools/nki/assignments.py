@@ -176,6 +176,7 @@ def _leave_out(trace: Trace, gone: set[int]) -> None:
     """Take operations out of a trace that neither wait for others nor are waited for."""
     numbers = list(accumulate((old not in gone for old in range(len(trace.ops))), initial=0))  # by old number
     trace.ops[:] = [op for number, op in enumerate(trace.ops) if number not in gone]
+    trace.touched = None
     for one in trace.allocations:
         one.born = numbers[one.born]
     trace.after = {numbers[number]: {numbers[one] for one in ones} for number, ones in trace.after.items()}
