@@ -467,27 +467,35 @@ class _Look:
         matter = self._touched.reach_of(self._suspects)
         units: list[Looked] = []
         signals: list[list[tuple[int, Key, int]]] = [[] for _ in range(knowledge.everyone)]
-        for actor, number, clock, note, touches in self._units:
+        for unit in self._units:
+            actor, number, _, note, touches = unit
             is_word = note[0] == EXECUTED
             changes = note[6] if is_word else note[3]
-            for index, old, new, core, kind in changes:
-                if new > old and (core, index) not in barriers:
-                    signals[places[actor]].append((number, (core, kind, index), new))
+            if changes:
+                mine = signals[places[actor]]
+                for index, old, new, core, kind in changes:
+                    if new > old and (core, index) not in barriers:
+                        mine.append((number, (core, kind, index), new))
             read, written = touches.read_places, touches.write_places
             if not (matter.isdisjoint(read) and matter.isdisjoint(written)):
-                seen, left = self._matters(read, matter), self._matters(written, matter)
-                if is_word:
-                    _, _, loaded, _, issued, now, _ = note
-                    word = loaded.word
-                else:
-                    _, word, now, _, _ = note
-                    loaded, issued = touches.trigger, word.triggered_ps
-                made = Unit(places[actor], number, knowledge.spread(clock), word, loaded, issued)
-                made.time_ps = now
-                units.append((made, word, seen, left))
+                made = self._unit(unit, places[actor])
+                units.append((made, made.word, self._matters(read, matter), self._matters(written, matter)))
             elif not is_word:
                 units.append((None, note[1], (), ()))
         return Rest(units, signals, knowledge.spread(knowledge.host()))
+
+    def _unit(self, unit: Use, place: int) -> Unit:
+        """Return what was over as racecheck has it; `place` is whose it is."""
+        _, number, clock, note, touches = unit
+        spread = self._knowledge.spread(clock)
+        if note[0] == EXECUTED:
+            _, _, loaded, _, issued, now, _ = note
+            made = Unit(place, number, spread, loaded.word, loaded, issued)
+        else:
+            _, transfer, now, _, _ = note
+            made = Unit(place, number, spread, transfer, touches.trigger, transfer.triggered_ps)
+        made.time_ps = now
+        return made
 
     def _matters(self, places: Places, matter: Collection[RegionParts | RowSet]) -> tuple[RegionParts | RowSet, ...]:
         """Return those of some places that matter to racecheck; rows that leave no byte out are regions to it."""
