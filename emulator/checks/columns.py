@@ -17,10 +17,10 @@ def apart_by_columns(regions: Sequence[RegionParts]) -> list[list[int]]:
     different parts of it is apart. Regions that touch all of a row bring all others together.
     """
     together = [list(range(len(regions)))]
-    steps = Counter([max(pattern[0])[0] for *_, pattern in regions if pattern is not None and pattern[0]])
+    steps = [max(pattern[0])[0] for _, _, _, _, _, _, pattern in regions if pattern is not None and pattern[0]]
     if not steps:
         return together
-    row, _ = steps.most_common(1)[0]
+    row, _ = Counter(steps).most_common(1)[0]
     columns: list[tuple[int, int, int]] = []  # the first one, the one behind the last, and whose they are
     for place, (_, _, _, _, low, nbytes, pattern) in enumerate(regions):
         reach = nbytes

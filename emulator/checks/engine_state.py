@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Protocol
@@ -107,17 +107,32 @@ class _Group:
     """A group of products in PSUM: what it covers, the word that began it, whether it is over, whether it was read.
 
     `filled` are the latest places, within it, that other words than products have written since; `number` counts
-    groups.
+    groups. One that is `alone` shares no byte with any other.
     """
 
-    __slots__ = ("_begun", "behind", "ended", "filled", "first", "high", "low", "number", "read", "region")
+    __slots__ = (
+        "_begun", "_region", "alone", "behind", "ended", "filled", "first", "high", "low", "number", "parts", "read"
+    )  # fmt: skip
 
-    def __init__(self, region: Region, begun: Event | Callable[[], Event]) -> None:
-        self.region, self._begun, self.ended, self.read = region, begun, False, False
-        self.low, self.high = region.byte, region.byte + region.nbytes
-        self.first, self.behind = region.first, region.first + region.partitions
-        self.number = 0
-        self.filled: deque[Region] = deque(maxlen=_FILLED)
+    def __init__(self, region: RegionParts, begun: Event | Callable[[], Event]) -> None:
+        self.parts = region
+        self._region: Region | None = None
+        _, _, first, partitions, low, nbytes, _ = region
+        self.low, self.high, self.first, self.behind = low, low + nbytes, first, first + partitions
+        self.begin(begun)
+
+    def begin(self, begun: Event | Callable[[], Event]) -> None:
+        """Begin with a word, as if it were new."""
+        self._begun, self.ended, self.read, self.number = begun, False, False, 0
+        self.filled: Sequence[Region] = ()
+
+    @property
+    def region(self) -> Region:
+        """Return what it covers."""
+        found = self._region
+        if found is None:
+            found = self._region = _made(Region, self.parts)
+        return found
 
     @property
     def begun(self) -> Event:
@@ -127,32 +142,52 @@ class _Group:
             begun = self._begun = begun()
         return begun
 
+    def fill(self, region: Region) -> None:
+        """Take a place that something else than a product has written."""
+        self.filled = (*self.filled, region)[-_FILLED:]
+
     def holds(self, region: Region) -> bool:
         """Return whether bytes of a region are this group's still: what was filled anew begins without it."""
         return self.region.overlaps(region) and not (self.filled and any(each.covers(region) for each in self.filled))
 
 
 class _Bank:
-    """The groups that have bytes in a PSUM bank, by their first bytes; none of them has more than `widest`."""
+    """The groups that have bytes in a PSUM bank, by their first bytes.
 
-    __slots__ = ("groups", "lows", "widest")
+    None of them has more than `widest`, nor any byte from `top` on.
+    """
+
+    __slots__ = ("groups", "lows", "top", "widest")
 
     def __init__(self) -> None:
         self.groups: list[_Group] = []
         self.lows: list[int] = []
-        self.widest = 0
+        self.top = self.widest = 0
 
     def near(self, low: int, high: int) -> list[_Group]:
         """Return groups, those that have bytes from one to in front of another among them."""
+        if low >= self.top:
+            return []
         lows = self.lows
+        if len(lows) <= _FEW:
+            return self.groups
         return self.groups[bisect_right(lows, low - self.widest) : bisect_left(lows, high)]
 
     def add(self, group: _Group) -> None:
         """Take a group."""
-        place = bisect_right(self.lows, group.low)
-        self.lows.insert(place, group.low)
-        self.groups.insert(place, group)
-        self.widest = max(self.widest, group.high - group.low)
+        low, high, lows = group.low, group.high, self.lows
+        if low >= self.top:  # as those that fill a bank one behind the other
+            lows.append(low)
+            self.groups.append(group)
+        else:
+            place = bisect_right(lows, low)
+            lows.insert(place, low)
+            self.groups.insert(place, group)
+        if high > self.top:
+            self.top = high
+        wide = high - low
+        if wide > self.widest:
+            self.widest = wide
 
     def leave(self, group: _Group) -> None:
         """Forget a group."""
@@ -163,10 +198,11 @@ class _Bank:
 class _Live:
     """The groups of a core that nothing has overwritten whole, by PSUM bank: products see those of their own bank."""
 
-    __slots__ = ("_banks", "_begun", "_count")
+    __slots__ = ("_alone", "_banks", "_begun", "_count")
 
     def __init__(self) -> None:
         self._banks: dict[int, _Bank] = {}
+        self._alone: dict[RegionParts, _Group] = {}  # by what they cover
         self._count = self._begun = 0
 
     def __len__(self) -> int:
@@ -187,7 +223,9 @@ class _Live:
             bank = self._banks.get(number)
             if bank is None:
                 return []
-            groups: Iterable[_Group] = bank.groups if len(bank.groups) <= _FEW else bank.near(low, high)
+            groups: Iterable[_Group] = bank.near(low, high)
+            if not groups:
+                return []
         else:
             banks = [self._banks[each] for each in range(number, last + 1) if each in self._banks]
             groups = {one.number: one for bank in banks for one in bank.near(low, high)}.values()
@@ -198,10 +236,24 @@ class _Live:
             found.sort(key=_NUMBER)
         return found
 
-    def add(self, group: _Group) -> None:
-        """Take a group that begins."""
+    def alone(self, region: RegionParts) -> _Group | None:
+        """Return a group of a region where no other one may share bytes with it, as of most."""
+        return self._alone.get(region)
+
+    def renew(self, group: _Group, begun: Callable[[], Event]) -> None:
+        """Take one that is alone, and is overwritten whole, as a group that begins."""
+        group.begin(begun)
+        self._begun = group.number = self._begun + 1
+
+    def add(self, group: _Group, near: Iterable[_Group] | None = None) -> None:
+        """Take a group that begins; `near` are those that may share bytes with it, where that is known."""
         self._begun = group.number = self._begun + 1
         self._count += 1
+        others = self.near(group.parts) if near is None else near
+        if not others:
+            self._alone[group.parts] = group
+        for other in others:
+            self._alone.pop(other.parts, None)
         for number in range(group.low // PSUM_BANK_BYTES, (group.high - 1) // PSUM_BANK_BYTES + 1):
             bank = self._banks.get(number)
             if bank is None:
@@ -212,6 +264,7 @@ class _Live:
         """Forget groups that are overwritten."""
         for group in gone:
             self._count -= 1
+            self._alone.pop(group.parts, None)
             for number in range(group.low // PSUM_BANK_BYTES, (group.high - 1) // PSUM_BANK_BYTES + 1):
                 self._banks[number].leave(group)
 
@@ -252,7 +305,7 @@ class Groups:
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
-        self._reads: deque[tuple[Region, Event]] = deque(maxlen=_READS)
+        self._reads: deque[tuple[Region, Event | Callable[[], Event]]] = deque(maxlen=_READS)
         self._device = device
         self._groups = [_Live() for _ in device.cores]
 
@@ -275,18 +328,33 @@ class Groups:
     ) -> bool:
         """Return whether a word leaves groups alone: it touches nothing in PSUM, or is added to all of its group.
 
-        Where `begun` makes its event, a product that begins a group away from all others is taken, too.
+        Where `begun` makes its event, a product that begins a group away from all others is taken, too, and a word that
+        reads groups that are over.
         """
         groups = self._groups[core]
         if type(word) is isa.MatMul:
             return self._goes_on(groups, word, touches, begun)
         if groups:
-            for place in touches.read_places:
-                if place[0] == "PSUM":
-                    return False
             for place in touches.write_places:
-                if place[0] == "PSUM":
+                if place[0] == "PSUM" and (begun is None or groups.near(place)):
                     return False
+            for place in touches.read_places:
+                if place[0] == "PSUM" and (begun is None or not self._is_read(groups, place)):
+                    return False
+            if begun is not None:
+                self._reads += [(_made(Region, place), begun) for place in touches.read_places if place[0] == "PSUM"]
+        return True
+
+    @staticmethod
+    def _is_read(groups: _Live, place: RegionParts) -> bool:
+        """Take a place that is read where there is nothing to tell, nor to look at more closely."""
+        mine = groups.alone(place)
+        near = groups.near(place) if mine is None else [mine]
+        for one in near:
+            # Boxes that meet share bytes.
+            if not one.ended or one.parts[6] is not None or place[6] is not None or one.parts[1] != place[1]:
+                return False
+            one.read = True
         return True
 
     def _goes_on(self, groups: _Live, word: isa.MatMul, touches: Touches, begun: Callable[[], Event] | None) -> bool:
@@ -301,29 +369,39 @@ class Groups:
         if first and begun is None:
             return False
         region = places[0]
-        near = groups.near(region)
+        mine = groups.alone(region)
         if first and begun is not None:
+            if mine is not None:
+                if not (mine.ended and mine.read):
+                    return False  # there may be something to tell
+                groups.renew(mine, begun)
+                mine.ended = True  # where nothing marks ends
+                return True
+            near = groups.near(region)
             if near:
                 for one in near:
                     if not (one.ended and one.read):
-                        return False  # there may be something to tell
+                        return False
                 whole = _made(Region, region)
-                groups.leave([one for one in near if whole.covers(one.region)])
-            group = _Group(_made(Region, region), begun)
-            group.ended = True  # where nothing marks ends
-            groups.add(group)
+                gone = [one for one in near if whole.covers(one.region)]
+                groups.leave(gone)
+                near = [one for one in near if one not in gone]
+            group = _Group(region, begun)
+            group.ended = True
+            groups.add(group, near)
             return True
+        near = groups.near(region) if mine is None else [mine]
         if len(near) == 1:
             (mine,) = near
-            if mine.filled or mine.region != region:
+            if mine.filled or mine.parts != region:
                 return False
         else:
             # Beside the group that it fills, others that it lies in, or that lie in it.
             is_one = False
             for one in near:
-                if one.filled or one.region.pattern is not None:
+                if one.filled or one.parts[6] is not None:
                     return False
-                is_one = is_one or one.region == region
+                is_one = is_one or one.parts == region
             if not is_one:
                 return False
         for one in near:
@@ -349,7 +427,7 @@ class Groups:
                     if region.covers(one.region):
                         gone.append(one)
                     elif one.region.overlaps(region):
-                        one.filled.append(region)
+                        one.fill(region)
                 groups.leave(gone)
 
     def _product(self, event: Event, word: isa.MatMul, groups: _Live) -> None:
@@ -405,8 +483,13 @@ class Groups:
         tile = self._names.name(old.region, begun.engine, begun.pc)
         return bool(tile) and any(
             each.core == begun.core and self._names.name(region, each.engine, each.pc) == tile
-            for region, each in self._reads
+            for region, each in self._seen()
         )
+
+    def _seen(self) -> Iterator[tuple[Region, Event]]:
+        """Yield what was read of PSUM, and the words that read it."""
+        for region, by in self._reads:
+            yield region, by if isinstance(by, Event) else by()
 
     def _read(self, event: Event, region: Region, groups: _Live) -> None:
         self._reads.append((region, event))

@@ -78,11 +78,14 @@ class Initcheck:
             return
         taken: set[tuple[Any, Any]] = set()
         for number, note in enumerate(notes):
-            if note[0] == MOVED and self._asked:
-                waiting = self._asked.get((note[1].core, note[1].engine, note[1].pc))
-                if waiting:
-                    waiting.popleft()
-            if note[0] != EXECUTED or type(note[2].word) not in followed:
+            what = note[0]
+            if what != EXECUTED:
+                if what == MOVED and self._asked:
+                    waiting = self._asked.get((note[1].core, note[1].engine, note[1].pc))
+                    if waiting:
+                        waiting.popleft()
+                continue
+            if type(note[2].word) not in followed:
                 continue
             _, engine, loaded, bound, issued, now, changes = note
             word, core, action = loaded.word, engine.core.index, bound.action

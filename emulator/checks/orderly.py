@@ -9,7 +9,6 @@ look at all of it themselves.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -26,7 +25,24 @@ from emulator.checks.place import Names
 from emulator.checks.row_races import Looked
 from emulator.checks.row_sets import Places, RowSet, are_apart, regions_in, touched_by
 from emulator.checks.tiles import Tiles
-from emulator.checks.touched import NOBODY, Cell, Group, Log, Touched, Use, share
+from emulator.checks.touched import (
+    BY,
+    NOBODY,
+    OWNER,
+    READS,
+    SINCE,
+    SPANS,
+    UNTIL,
+    WRITE,
+    Cell,
+    Group,
+    Last,
+    Log,
+    Moved,
+    Touched,
+    Use,
+    share,
+)
 from emulator.device import Device
 from emulator.dma.ring_order import keeps_order
 from emulator.dma.transfer import Part, Transfer
@@ -39,6 +55,9 @@ from formats.regions import RegionParts
 __all__ = ["Order", "Rest", "order_of"]
 
 _KIND = itemgetter(0)
+_EVER = 1 << 62  # a word behind all
+_NO_TILE: Mapping[str, tuple[int, int]] = {}
+_made = tuple.__new__  # a named tuple in half the time
 _ASIDE = (COMPARED, ENDED)  # notes that say nothing of bytes and semaphores
 
 
@@ -107,19 +126,18 @@ class _Look:
         self._tables = Tables(device, _odd)
         self._knowledge = Knowledge(device, notes)
         self._moved: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last transfer looked at, by place
-        self._suspects: list[Cell] = []
-        # What is over, the regions that it read and wrote, and its note.
-        self._units: list[tuple[Use, Places, Places, tuple[Any, ...]]] = []
+        self._suspects: list[RegionParts | RowSet] = []
+        self._units: list[Use] = []  # what is over
 
     def order(self) -> Order:
         """Return what is left to know of the run."""
         knowledge, units, width = self._knowledge, self._units, self._width
-        cell_of, blank = self._touched.cells.setdefault, object.__new__
-        fresh = blank(Cell)  # of the next place that nothing has touched
-        actors, known, count, engines = knowledge.actors, knowledge.known, knowledge.count, knowledge.engines
+        places = self._touched.places
+        last_of, first = places.get, self._first
+        actors, known, count = knowledge.actors, knowledge.known, knowledge.count
         raises, barriers, loops, begun = knowledge.raises, knowledge.barriers, knowledge.loops, knowledge.begun
-        tiles, groups, tables = self._tiles, self._groups, self._tables
-        flights: list[deque[Use]] = [deque() for _ in actors]
+        groups, tables = self._groups, self._tables
+        flights: list[deque[Any]] = [deque() for _ in actors]
         sets: tuple[int, ...] = ()  # semaphores that a word gives a number, whatever they were
         # What a wait tells does not depend on when it is met, but where semaphores are set back, or two cores meet.
         early = loops or bool(barriers)
@@ -129,17 +147,15 @@ class _Look:
             if what == EXECUTED:
                 _, engine, loaded, bound, _, _, changes = note
                 actor, core, owner = whose[engine]
+                pc, touches = loaded.pc, bound.action
                 if early:
-                    unit = flights[actor].popleft()
-                    clock, number = unit[2], unit[1]
+                    number, clock = flights[actor].popleft()
                 else:
                     count[actor] = number = count[actor] + 1
                     clock = known[actor] if not bound.mode and bound.usual else begun(actor, core, loaded, bound)
-                    unit = actor, number, clock, loaded, loaded
+                unit = actor, number, clock, note, touches
                 if loaded.transfer is not None:
                     flights[actors[core, loaded.queue]].append(unit)
-                pc, touches = loaded.pc, bound.action
-                read, written = touches.read_places, touches.write_places
                 if owner == "Activation" and not tables.is_known(core, loaded.word):
                     tables.on_event(_event(note, core))
                 if changes:
@@ -150,96 +166,105 @@ class _Look:
                         raise UnknownError
             elif what == MOVED:
                 _, transfer, _, changes, _ = note
-                request, engine = transfer.request, None
-                core, owner, pc = request.core, request.engine, request.pc
-                actor = actors[core, request.queue]
+                actor = actors[transfer.request.core, transfer.request.queue]
                 trigger = flights[actor].popleft()
                 clock = knowledge.triggered(actor, trigger)
                 count[actor] = number = count[actor] + 1
-                unit = actor, number, clock, transfer, trigger[3]
-                read, written = touched_by(transfer, width)
+                touches = _made(Moved, (*touched_by(transfer, width), trigger[3][2]))
+                unit = actor, number, clock, note, touches
                 if self._moved or not is_simple(transfer):
                     self._look_inside(actor, transfer)
             elif what == ISSUED:
                 _, engine, loaded, bound, _ = note
                 actor, core, _ = whose[engine]
                 count[actor] = number = count[actor] + 1
-                flights[actor].append((actor, number, begun(actor, core, loaded, bound), loaded, loaded))
+                clock = known[actor] if not bound.mode and bound.usual else begun(actor, core, loaded, bound)
+                flights[actor].append((number, clock))
                 continue
             elif what in _ASIDE:
                 continue
             else:
                 raise UnknownError
-            units.append((unit, read, written, note))
-            if loops and changes:
-                knowledge.change(actor, unit, sets, changes)
-                sets = ()
-            elif changes:
-                if sets:
+            units.append(unit)
+            if changes:
+                if loops:
+                    knowledge.change(actor, unit, sets, changes)
+                    sets = ()
+                elif sets:
                     raise UnknownError
-                for index, old, new, its_core, kind in changes:
-                    if barriers and (its_core, index) in barriers and kind == "semaphore":
-                        if new < 0:
+                else:
+                    for index, old, new, its_core, kind in changes:
+                        if barriers and (its_core, index) in barriers and kind == "semaphore":
+                            if new < 0:
+                                raise UnknownError
+                            continue
+                        history = raises[its_core].get(index)
+                        if history is None:
+                            history = Raises((its_core, "semaphore", index), actor, old, new - old)
+                            raises[its_core][index] = history
+                        if new <= old or history.actor != actor or kind != "semaphore":
                             raise UnknownError
-                        continue
-                    history = raises[its_core].get(index)
-                    if history is None:
-                        history = Raises((its_core, "semaphore", index), actor, old, new - old)
-                        raises[its_core][index] = history
-                    if new <= old or history.actor != actor or kind != "semaphore":
-                        raise UnknownError
-                    if new - old != history.step:
-                        knowledge.is_suspect = True
-                    history.values.append(new)
-                    history.units.append(unit)
+                        if new - old != history.step:
+                            knowledge.is_suspect = True
+                        history.values.append(new)
+                        history.units.append(unit)
             elif changes is None:
                 raise UnknownError
-            for place in read:
-                cell = cell_of(place, fresh)
-                if cell is fresh:
-                    cell.begin(place, engine)
-                    fresh = blank(Cell)
-                elif cell.by is not engine:
-                    cell.by = None
-                if cell.core == core and not (cell.owner is owner and cell.since <= pc <= cell.until):
-                    _see_that_it_is_home(tiles, cell, owner, pc)
-                wrote = cell.write
-                if wrote is not None and clock[wrote[0]] < wrote[1] and (wrote[0] != actor or actor >= engines):
-                    self._compare(unit, cell, False)
-                before = cell.reads
-                if not before:
-                    cell.reads = [unit]
-                elif before[-1][0] == actor < engines:
-                    before[-1] = unit
+            if what == MOVED:
+                self._move(unit, transfer)
+                continue
+            is_near = False
+            for place in touches.read_places:
+                last = last_of(place)
+                if last is None:
+                    last = places[place] = first(place, engine, core, owner, pc)
+                by, tiled, is_psum, wrote, reads, has, since, until, _ = last
+                if is_psum:
+                    is_near = True
+                if by is engine and since <= pc <= until:  # whose words are in order
+                    if reads:
+                        reads[-1] = unit
+                    else:
+                        last[READS] = [unit]
+                    continue
+                if by is not engine:
+                    last[BY] = None
+                if tiled == core and not (has is owner and since <= pc <= until):
+                    self._go_home(last, place, owner, pc)
+                if wrote is not None and clock[wrote[0]] < wrote[1] and wrote[0] != actor:
+                    self._compare(unit, place, last, False)
+                if not reads:
+                    last[READS] = [unit]
+                elif reads[-1][0] == actor:
+                    reads[-1] = unit
                 else:
-                    before.append(unit)
-            for place in written:
-                cell = cell_of(place, fresh)
-                if cell is fresh:
-                    cell.begin(place, engine)
-                    fresh = blank(Cell)
-                elif cell.by is not engine:
-                    cell.by = None
-                if cell.core == core and not (cell.owner is owner and cell.since <= pc <= cell.until):
-                    _see_that_it_is_home(tiles, cell, owner, pc)
-                wrote = cell.write
-                if wrote is not None and clock[wrote[0]] < wrote[1] and (wrote[0] != actor or actor >= engines):
-                    self._compare(unit, cell, True)
-                    cell.reads = NOBODY
-                elif cell.reads:
-                    for one in cell.reads:
-                        if clock[one[0]] < one[1] and (one[0] != actor or actor >= engines):
-                            self._compare(unit, cell, True)
+                    reads.append(unit)
+            for place in touches.write_places:
+                last = last_of(place)
+                if last is None:
+                    last = places[place] = first(place, engine, core, owner, pc)
+                by, tiled, is_psum, wrote, reads, has, since, until, _ = last
+                if is_psum:
+                    is_near = True
+                if by is engine and since <= pc <= until:
+                    last[WRITE] = unit
+                    continue
+                if by is not engine:
+                    last[BY] = None
+                if tiled == core and not (has is owner and since <= pc <= until):
+                    self._go_home(last, place, owner, pc)
+                if wrote is not None and clock[wrote[0]] < wrote[1] and wrote[0] != actor:
+                    self._compare(unit, place, last, True)
+                else:
+                    for one in reads:
+                        if clock[one[0]] < one[1] and one[0] != actor:
+                            self._compare(unit, place, last, True)
                             break
-                    cell.reads = NOBODY
-                cell.write = unit
-            if groups is not None and what == EXECUTED:
-                for parts in (*touches.read_places, *touches.write_places):
-                    if parts[0] == "PSUM":
-                        begins = partial(_event, note, core)
-                        if not groups.is_plain(core, loaded.word, touches, begins):
-                            groups.on_event(begins())
-                        break
+                last[WRITE], last[READS] = unit, NOBODY
+            if is_near and groups is not None:
+                begins = partial(_event, note, core)
+                if not groups.is_plain(core, loaded.word, touches, begins):
+                    groups.on_event(begins())
         if groups is not None and not self._hangs:
             groups.finish()
         if not self._hangs and knowledge.events and any(any(core.events.values) for core in self._device.cores):
@@ -252,6 +277,68 @@ class _Look:
         return Order(None if self._hangs else knowledge, self._rest() if self._suspects else None)
 
     # --- what each does ----------------------------------------------------------------------------------------------
+
+    def _first(self, place: RegionParts | RowSet, engine: Any, core: int, owner: str, pc: int) -> Last:
+        """Return what is known of a place that nothing has touched before a word of an engine; None is a queue."""
+        if place[0] == "HBM":  # whoever reads it at the end has to know who wrote it
+            return [None, -1, False, None, NOBODY, "", 0, 0, _NO_TILE]
+        is_psum, tiles = place[0] == "PSUM", self._tiles
+        if place[1] != core:
+            tiled = -1 if tiles is None else place[1]
+            return [None, tiled, is_psum, None, NOBODY, "", 0, 0, _NO_TILE]
+        if tiles is None:
+            return [engine, -1, is_psum, None, NOBODY, owner, 0, _EVER, _NO_TILE]
+        home = tiles.home_of(place, owner, pc)
+        if home is None:
+            raise UnknownError
+        return [engine, core, is_psum, None, NOBODY, owner, *home]
+
+    def _go_home(self, last: Last, place: RegionParts | RowSet, owner: str, pc: int) -> None:
+        """See to it that a place lies in a tile in use at a word, and remember for which words it does."""
+        span = last[SPANS].get(owner)
+        if span is not None and span[0] <= pc <= span[1]:  # most engines that touch it mean the tile of the one before
+            last[OWNER], (last[SINCE], last[UNTIL]) = owner, span
+            return
+        home = None if self._tiles is None else self._tiles.home_of(place, owner, pc)
+        if home is None:
+            raise UnknownError
+        last[OWNER], (last[SINCE], last[UNTIL], last[SPANS]) = owner, home
+
+    def _move(self, unit: Use, transfer: Transfer) -> None:
+        """Look at what a transfer touches; those of a queue do not wait for one another."""
+        _, _, clock, _, touches = unit
+        request, places = transfer.request, self._touched.places
+        core, owner, pc = request.core, request.engine, request.pc
+        for place in touches.read_places:
+            last = places.get(place)
+            if last is None:
+                last = places[place] = self._first(place, None, core, owner, pc)
+            _, tiled, _, wrote, reads, has, since, until, _ = last
+            last[BY] = None
+            if tiled == core and not (has is owner and since <= pc <= until):
+                self._go_home(last, place, owner, pc)
+            if wrote is not None and clock[wrote[0]] < wrote[1]:
+                self._compare(unit, place, last, False)
+            if reads:
+                reads.append(unit)
+            else:
+                last[READS] = [unit]
+        for place in touches.write_places:
+            last = places.get(place)
+            if last is None:
+                last = places[place] = self._first(place, None, core, owner, pc)
+            _, tiled, _, wrote, reads, has, since, until, _ = last
+            last[BY] = None
+            if tiled == core and not (has is owner and since <= pc <= until):
+                self._go_home(last, place, owner, pc)
+            if wrote is not None and clock[wrote[0]] < wrote[1]:
+                self._compare(unit, place, last, True)
+            else:
+                for one in reads:
+                    if clock[one[0]] < one[1]:
+                        self._compare(unit, place, last, True)
+                        break
+            last[WRITE], last[READS] = unit, NOBODY
 
     def _look_inside(self, actor: int, transfer: Transfer) -> None:
         """See to it that a transfer does nothing to itself; the same one of the same word is looked at once."""
@@ -266,16 +353,17 @@ class _Look:
             raise UnknownError
 
     def _meet_groups(self) -> None:
-        """Go through the accesses to cells that may share bytes with others once more, now that these are known."""
-        cells = self._touched.cells
-        for unit, read, written, _ in self._units:
-            for place in read:
-                cell = cells[place]
-                if cell.group is not None:
+        """Go through the accesses to places that may share bytes with others once more, now that these are known."""
+        cell_of = self._touched.cells.get
+        for unit in self._units:
+            touches = unit[4]
+            for place in touches.read_places:
+                cell = cell_of(place)
+                if cell is not None:
                     self._meet_group(unit, cell, cell.group, False)
-            for place in written:
-                cell = cells[place]
-                if cell.group is not None:
+            for place in touches.write_places:
+                cell = cell_of(place)
+                if cell is not None:
                     self._meet_group(unit, cell, cell.group, True)
                     cell.write = unit
 
@@ -309,7 +397,7 @@ class _Look:
 
         Raises LookupError where these are too many.
         """
-        actor, number, clock, transfer, _ = unit
+        actor, number, clock, note, _ = unit
         _, _, first, partitions, low, nbytes, _ = cell.region
         behind, high, known = first + partitions, low + nbytes, clock[by]
         looked = 0
@@ -324,28 +412,29 @@ class _Look:
                 continue
             if not share(cell, other) or (by == actor and old[1] == number):
                 continue
-            if by != actor or not keeps_order(old[3], wrote, transfer, write, cell.common(other)):
-                self._suspects += (cell, other)
+            if by != actor or not keeps_order(old[3][1], wrote, note[1], write, cell.common(other)):
+                self._suspects += (cell.place, other.place)
         group.take(looked)
 
-    def _compare(self, unit: Use, cell: Cell, write: bool) -> None:
-        """Note what does not surely come before an access to the same region though it has to."""
-        if cell.write is not None and not self._is_over(cell.write, cell, True, unit, write):
-            self._suspects.append(cell)
+    def _compare(self, unit: Use, place: RegionParts | RowSet, last: Last, write: bool) -> None:
+        """Note what does not surely come before an access to the same place though it has to."""
+        if last[WRITE] is not None and not self._is_over(last[WRITE], place, True, unit, write):
+            self._suspects.append(place)
         if write:
-            for one in cell.reads:
-                if not self._is_over(one, cell, False, unit, True):
-                    self._suspects.append(cell)
+            for one in last[READS]:
+                if not self._is_over(one, place, False, unit, True):
+                    self._suspects.append(place)
 
-    def _is_over(self, old: Use, cell: Cell, wrote: bool, unit: Use, write: bool) -> bool:
-        """Return whether an access surely comes before another one of the same region."""
-        by, number, _, word, _ = old
-        actor, mine, clock, transfer, _ = unit
+    def _is_over(self, old: Use, place: RegionParts | RowSet, wrote: bool, unit: Use, write: bool) -> bool:
+        """Return whether an access surely comes before another one of the same place."""
+        by, number, _, note, _ = old
+        actor, mine, clock, its_note, _ = unit
         if by != actor:
             return clock[by] >= number
         if actor < self._knowledge.engines or number == mine or clock[actor] >= number:
             return True
-        return keeps_order(word, wrote, transfer, write, cell.common(cell))
+        cell = Cell(place)
+        return keeps_order(note[1], wrote, its_note[1], write, cell.common(cell))
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -362,11 +451,11 @@ class _Look:
             placed = device.model.tensors[tensor.name]
             spans.append((placed.address, placed.address + placed.nbytes))
         host = self._knowledge.host()
-        for cell in self._touched.memories.get(("HBM", -1), ()):
-            write = cell.write
+        for place in self._touched.stored:
+            write = self._touched.write_of(place)
             if write is None:
                 continue
-            byte = cell.region[4]
+            byte = place[4]
             if host[write[0]] < write[1] and any(low <= byte < high for low, high in spans):
                 raise UnknownError
             if constants and (found := device.hbm.find(byte)) is not None and found.address in constants:
@@ -375,29 +464,38 @@ class _Look:
     def _rest(self) -> Rest:
         """Return what racecheck has to look at."""
         knowledge, places, barriers = self._knowledge, self._knowledge.places, self._knowledge.barriers
-        reach = self._touched.reach_of(self._suspects)
-        matter = {place for place, cell in self._touched.cells.items() if cell in reach}
+        matter = self._touched.reach_of(self._suspects)
         units: list[Looked] = []
         signals: list[list[tuple[int, Key, int]]] = [[] for _ in range(knowledge.everyone)]
-        for (actor, number, clock, word, loaded), read, written, note in self._units:
-            if note[0] == MOVED:
-                _, _, now, changes, _ = note
-            else:
-                _, _, _, _, _, now, changes = note
-            for index, old, new, core, kind in changes:
-                if new > old and (core, index) not in barriers:
-                    signals[places[actor]].append((number, (core, kind, index), new))
+        for unit in self._units:
+            actor, number, _, note, touches = unit
+            is_word = note[0] == EXECUTED
+            changes = note[6] if is_word else note[3]
+            if changes:
+                mine = signals[places[actor]]
+                for index, old, new, core, kind in changes:
+                    if new > old and (core, index) not in barriers:
+                        mine.append((number, (core, kind, index), new))
+            read, written = touches.read_places, touches.write_places
             if not (matter.isdisjoint(read) and matter.isdisjoint(written)):
-                seen, left = self._matters(read, matter), self._matters(written, matter)
-                if note[0] == MOVED:
-                    made = Unit(places[actor], number, knowledge.spread(clock), word, loaded, word.triggered_ps)
-                else:
-                    made = Unit(places[actor], number, knowledge.spread(clock), word.word, loaded, note[4])
-                made.time_ps = now
-                units.append((made, made.word, seen, left))
-            elif note[0] == MOVED:
-                units.append((None, word, (), ()))
+                made = self._unit(unit, places[actor])
+                units.append((made, made.word, self._matters(read, matter), self._matters(written, matter)))
+            elif not is_word:
+                units.append((None, note[1], (), ()))
         return Rest(units, signals, knowledge.spread(knowledge.host()))
+
+    def _unit(self, unit: Use, place: int) -> Unit:
+        """Return what was over as racecheck has it; `place` is whose it is."""
+        _, number, clock, note, touches = unit
+        spread = self._knowledge.spread(clock)
+        if note[0] == EXECUTED:
+            _, _, loaded, _, issued, now, _ = note
+            made = Unit(place, number, spread, loaded.word, loaded, issued)
+        else:
+            _, transfer, now, _, _ = note
+            made = Unit(place, number, spread, transfer, touches.trigger, transfer.triggered_ps)
+        made.time_ps = now
+        return made
 
     def _matters(self, places: Places, matter: Collection[RegionParts | RowSet]) -> tuple[RegionParts | RowSet, ...]:
         """Return those of some places that matter to racecheck; rows that leave no byte out are regions to it."""
@@ -416,26 +514,3 @@ def _event(note: tuple[Any, ...], core: int) -> Event:
 def _odd(*_: object, **__: object) -> None:
     """Stop where a check would tell of something."""
     raise UnknownError
-
-
-def _see_that_it_is_home(tiles: Tiles | None, cell: Cell, owner: str, pc: int) -> None:
-    """See to it that a region lies in a tile in use at a word, and remember for which words it does."""
-    spans = cell.spans
-    if spans is not None:  # most engines that touch it mean the tile of the one before
-        span = spans.get(owner)
-        if span is not None and span[0] <= pc <= span[1]:
-            cell.owner, (cell.since, cell.until) = owner, span
-            return
-    if tiles is None:
-        return
-    space, core, partition, partitions, low, nbytes, _ = cell.region
-    found = tiles.begins[core].get((owner, space, partition, low))
-    if found is not None and (behind := bisect_right(found[0], pc)):
-        last, lanes, room, spans = found[1][behind - 1]
-        if last >= pc and partitions <= lanes and nbytes <= room:
-            cell.owner, cell.since, cell.until, cell.spans = owner, found[0][behind - 1], last, spans
-            return
-    home = tiles.home_of(cell.region, owner, pc)
-    if home is None:
-        raise UnknownError
-    cell.owner, (cell.since, cell.until) = owner, home

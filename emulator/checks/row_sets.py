@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +30,9 @@ _made = tuple.__new__  # a named tuple in half the time
 class RowSet:
     """Rows that a transfer reads or writes, each without a gap; equal where they are the same ones in the same order.
 
-    `box` is around all of them, and `is_box` tells that it leaves no byte out. `starts` are their first bytes in device
-    memory, in the order of the transfer; `number` is the same for sets of the same bytes, -1 until somebody compares.
+    `box` is around all of them, which has its parts, and `is_box` tells that it leaves no byte out. `starts` are the
+    first bytes in device memory, in the order of the transfer; `number` is the same for sets of the same bytes, -1
+    until somebody compares.
     """
 
     __slots__ = ("__dict__", "_rows", "_which", "box", "count", "is_box", "key", "nbytes", "number", "starts")
@@ -41,6 +43,14 @@ class RowSet:
         self.starts = np.empty(0, np.int64) if starts is None else starts
         self.nbytes, self.count, self.number = nbytes, rows.count, -1
         self.key = box, nbytes, self.count, self.starts.tobytes()
+
+    def __getitem__(self, part: int) -> Any:
+        """Return a part of the region around them, as of any place."""
+        return self.box[part]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the parts of that region."""
+        return iter(self.box)
 
     def __hash__(self) -> int:
         """Return a number for dictionaries."""

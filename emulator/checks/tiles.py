@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from emulator.checks.kept import kept_of
 from emulator.checks.place import Names
+from emulator.checks.row_sets import RowSet
 from emulator.device import Device
 from emulator.events import Event, Touches
 from formats.isa import DmaIndirect
@@ -27,9 +28,12 @@ __all__ = ["Tiles"]
 
 
 _CHUNK = 32  # tiles
-_FEW = 64  # tiles that are looked through one by one, since to sort them takes longer
+_NEAR = 4  # places where tiles begin that are looked at, the nearest in front of a region
 _COLUMNS = 1 << 12  # bytes of a partition that tiles are looked for in together
-_SHIFT = 5  # so many bytes of a partition, as a power of two, have the tile of the last region there first
+
+# For which words of an engine a tile is in use, and for which of each.
+Home = tuple[int, int, Mapping[str, tuple[int, int]]]
+_NO_TILE: Mapping[str, tuple[int, int]] = {}
 
 
 class Tell(Protocol):
@@ -88,7 +92,7 @@ class _Used(_Lives):
         self._columns: dict[tuple[str, int], list[_Lived]] = {}
         self._beside: dict[tuple[str, int], _Lives] = {}
 
-    def holder(self, pc: int, region: RegionParts) -> _Lived | None:
+    def holder(self, pc: int, region: RegionParts | RowSet) -> _Lived | None:
         """Return a tile in use at a word in which a region lies."""
         space, _, first, partitions, low, nbytes, _ = region
         lives = self if len(self._lives) <= _CHUNK else self._of_columns(space, low // _COLUMNS)
@@ -128,79 +132,54 @@ def _used(near: list[_Lived], pc: int) -> list[Tile]:
 
 
 _Place = tuple[int, str, str, int]  # core, engine or queue, engine whose stream has the word, pc
-# From which word on each tile is in use, in order; the last such word, its partitions and bytes, the words of all.
-_Homes = tuple[list[int], list[tuple[int, int, int, Mapping[str, tuple[int, int]]]]]
-_Begins = dict[tuple[str, str, int, int], _Homes]  # by engine, place and first byte
+# From which word on each tile is in use, in order; what it is for, its first partition, and those and bytes behind it.
+_Begun = tuple[list[int], list[tuple[Home, int, int, int]]]
+_Begins = tuple[list[int], list[_Begun]]  # in which bytes tiles begin, in order, and those that do in one partition
+_Shelves = dict[str, dict[str, _Begins]]  # by engine and memory
 # A file that is open runs more than once; that a map is broken is told by whoever reads it.
-_BEGINS: WeakKeyDictionary[Subgraph, _Begins] = WeakKeyDictionary()
+_SHELVES: WeakKeyDictionary[Subgraph, _Shelves] = WeakKeyDictionary()
 
 
-def _begins_of(tiles: Iterable[Tile]) -> _Begins:
-    begins: _Begins = {}
+def _shelves_of(tiles: Iterable[Tile]) -> _Shelves:
+    shelves: dict[str, dict[str, dict[tuple[int, int], _Begun]]] = {}
     for tile in sorted(tiles, key=_earliest):
-        has = tile.partitions, tile.partition_bytes, tile.pcs
+        place = tile.offset, tile.partition
+        behind, high = tile.partition + tile.partitions, tile.offset + tile.partition_bytes
         for engine, (first, last) in tile.pcs.items():
-            place = engine, tile.space, tile.partition, tile.offset
-            firsts, lives = begins.get(place) or begins.setdefault(place, ([], []))
+            firsts, lives = shelves.setdefault(engine, {}).setdefault(tile.space, {}).setdefault(place, ([], []))
             if firsts and firsts[-1] > first:
                 continue  # found among all tiles
             firsts.append(first)
-            lives.append((last, *has))
-    return begins
-
-
-class _Home(NamedTuple):
-    """A tile, from which word of an engine to which it is in use, and the bytes that it has."""
-
-    since: int
-    until: int
-    space: str
-    first: int
-    behind: int
-    low: int
-    high: int
-
-    def holds(self, region: RegionParts, pc: int) -> bool:
-        """Return whether it is in use at a word and a region lies in it."""
-        space, _, first, partitions, low, nbytes, _ = region
-        return (
-            self.since <= pc <= self.until
-            and self.low <= low
-            and low + nbytes <= self.high
-            and self.first <= first
-            and first + partitions <= self.behind
-            and self.space == space
-        )
+            lives.append(((first, last, tile.pcs), tile.partition, behind, high))
+    return {
+        engine: {space: ([low for low, _ in sorted(begins)], [begins[place] for place in sorted(begins)])
+                 for space, begins in each.items()}
+        for engine, each in shelves.items()
+    }  # fmt: skip
 
 
 class Tiles:
-    """Compare what words touch on chip with the tiles in use where they stand.
-
-    `begins` are the tiles of each core by engine and where they begin.
-    """
+    """Compare what words touch on chip with the tiles in use where they stand."""
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
-        self.begins: dict[int, _Begins] = {}
+        self._shelves: dict[int, _Shelves] = {}
         self._lives: dict[tuple[int, str], _Used] = {}
         for core in device.cores:
             subgraph = None if core.loaded is None else core.loaded.subgraph
-            begins = None if subgraph is None else _BEGINS.get(subgraph)
-            if begins is None:
-                begins = _begins_of(names.tiles(core.index))
+            shelves = None if subgraph is None else _SHELVES.get(subgraph)
+            if shelves is None:
+                shelves = _shelves_of(names.tiles(core.index))
                 if subgraph is not None:
-                    _BEGINS[subgraph] = begins
-            self.begins[core.index] = begins
-        # By core, engine, memory and columns, where the last region there was at home.
-        self._last: dict[tuple[int, str, str, int], _Home] = {}
-        self._few: dict[tuple[int, str], list[_Home]] = {}
+                    _SHELVES[subgraph] = shelves
+            self._shelves[core.index] = shelves
         self._seen: set[_Place] = set()
         # Those whose bytes lie where they should: the next run of the file touches the same.
         self._sound: set[_Place] = kept_of(device, "tiles", set)
 
     def __bool__(self) -> bool:
         """Return whether there is a map to go by."""
-        return any(self.begins.values())
+        return any(self._shelves.values())
 
     def on_event(self, event: Event) -> None:
         """Take a word or a transfer; words whose addresses are written in them touch the same bytes each time."""
@@ -228,71 +207,42 @@ class Tiles:
         place = core, name, owner, pc
         if place in self._sound:
             return True
-        begins = self.begins[core]
         for regions in (touches.read_places, touches.write_places):
             for region in regions:
-                space, its_core, partition, partitions, low, nbytes, _ = region
-                if space == "HBM" or its_core != core:
+                if region[0] == "HBM" or region[1] != core:
                     continue  # where a tile of the other core begins and ends, its own words know
-                found = begins.get((owner, space, partition, low))
-                if found is not None and (behind := bisect_right(found[0], pc)):
-                    last, lanes, room, _ = found[1][behind - 1]
-                    if last >= pc and partitions <= lanes and nbytes <= room:
-                        continue  # it begins with a tile in use, as nearly all do
-                lives = self._all(core, owner)
-                if lives.holder(pc, region) is None and _used(lives.near(pc), pc):
+                if self.home_of(region, owner, pc) is None:
                     return False
         self._sound.add(place)
         return True
 
-    def home_of(self, region: RegionParts, owner: str, pc: int) -> tuple[int, int] | None:
+    def home_of(self, region: RegionParts | RowSet, owner: str, pc: int) -> Home | None:
         """Return the words of an engine for which a region on its core surely lies in a tile in use, `pc` among them.
 
         None where it lies in none of those in use there; where none is in use, that is no matter.
         """
         space, core, first, partitions, low, nbytes, _ = region
-        near = core, owner, space, low >> _SHIFT
-        last = self._last.get(near)
-        if last is not None:  # as words that go through the columns of a tile
-            since, until, _, top, bottom, begins, ends = last
-            if (
-                since <= pc <= until
-                and begins <= low
-                and low + nbytes <= ends
-                and top <= first
-                and first + partitions <= bottom
-            ):
-                return since, until
-        place = core, owner
-        homes = self._few.get(place)
-        if homes is None and place not in self._lives:
-            homes = self._homes(core, owner)
-        if homes is not None:
-            for home in homes:
-                if home.holds(region, pc):
-                    self._last[near] = home
-                    return home.since, home.until
-            return None if any(home.since <= pc <= home.until for home in homes) else (pc, pc)
-        lives = self._lives.get(place) or self._all(core, owner)
-        held = lives.holder(pc, region)
+        try:
+            lows, lives_of = self._shelves[core][owner][space]
+        except KeyError:
+            number = last = 0
+        else:
+            behind, high = first + partitions, low + nbytes
+            number = bisect_right(lows, low)
+            last = number - _NEAR if number > _NEAR else 0
+        # Nearly all lie in the tile that begins with them, or nearest in front of them.
+        while number > last:
+            number -= 1
+            firsts, lives = lives_of[number]
+            if begun := bisect_right(firsts, pc):
+                home, top, bottom, ends = lives[begun - 1]
+                if home[1] >= pc and high <= ends and behind <= bottom and top <= first:
+                    return home
+        lives_here = self._all(core, owner)
+        held = lives_here.holder(pc, region)
         if held is not None:
-            tile = held.tile
-            self._last[near] = _Home(held.first, held.last, space, tile.partition, held.behind, held.low, held.high)
-            return held.first, held.last
-        return None if _used(lives.near(pc), pc) else (pc, pc)
-
-    def _homes(self, core: int, engine: str) -> list[_Home] | None:
-        """Return the tiles that an engine uses where the core has few; None where they are to be sorted."""
-        tiles = self._names.tiles(core)
-        if len(tiles) > _FEW:
-            return None
-        found = self._few[core, engine] = [
-            _Home(*tile.pcs[engine], tile.space, tile.partition, tile.partition + tile.partitions, tile.offset,
-                  tile.offset + tile.partition_bytes)
-            for tile in tiles
-            if engine in tile.pcs
-        ]  # fmt: skip
-        return found
+            return held.first, held.last, held.tile.pcs
+        return None if _used(lives_here.near(pc), pc) else (pc, pc, _NO_TILE)
 
     def _all(self, core: int, engine: str) -> _Used:
         """Return all tiles that an engine uses."""

@@ -7,24 +7,58 @@ their ranges alone; which ones of a group really share bytes is worked out when 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from operator import attrgetter
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 from emulator.checks.columns import apart_by_columns
-from emulator.checks.row_sets import RowSet
+from emulator.checks.row_sets import Places, RowSet
+from formats.named_tuple import NamedTuple
 from formats.regions import Region, RegionParts, share_bytes
 
-__all__ = ["NOBODY", "Cell", "Group", "Log", "Touched", "Use", "share"]
+__all__ = [
+    "BY",
+    "NOBODY",
+    "OWNER",
+    "PSUM",
+    "READS",
+    "SINCE",
+    "SPANS",
+    "TILED",
+    "UNTIL",
+    "WRITE",
+    "Cell",
+    "Group",
+    "Last",
+    "Log",
+    "Moved",
+    "Touched",
+    "Use",
+    "share",
+]
 
-_LOW = attrgetter("low")
+_LOW = itemgetter(4)
 _PATIENCE = 64  # comparisons of a region with others, on the average, beyond which somebody else has to look
 _made = tuple.__new__
 
-# Whose a word or transfer is, its number there, what it knew of the others when it began, the word as it is loaded or
-# the transfer, and the word that triggered that.
-Use = tuple[int, int, list[int], Any, Any]
-NOBODY: list[Use] = []  # who has read most regions since they were written; nobody adds to it
+# Whose a word or transfer is, its number there, what it knew of the others when it began, its note, what it touches.
+Use = tuple[int, int, list[int], tuple[Any, ...], Any]
+NOBODY: list[Use] = []  # who has read most places since they were written; nobody adds to it
+
+# What is known of a place, as a list: one is made for every second access, and an object takes twice as long to make.
+# `BY` is the engine whose words alone touch it, on chip; None where others do. `PSUM` tells whether it lies there.
+# `WRITE` is who wrote it last, `READS` those who have read it since. Where tiles are to be gone by, `TILED` is their
+# core, else -1; `OWNER` has a tile there for its words from `SINCE` to `UNTIL`, and `SPANS` are those of each engine.
+Last = list[Any]
+BY, TILED, PSUM, WRITE, READS, OWNER, SINCE, UNTIL, SPANS = range(9)
+
+
+class Moved(NamedTuple):
+    """What a transfer touches, and the word that triggered it."""
+
+    read_places: Places
+    write_places: Places
+    trigger: Any
 
 
 class Log(dict["Cell | tuple[int, Cell]", "tuple[Use, Cell]"]):
@@ -41,8 +75,6 @@ class Group:
 
     def __init__(self, cells: list[Cell]) -> None:
         self.cells = cells
-        for cell in cells:
-            cell.near = None
         self.is_split = False
         self.patience = _PATIENCE * len(cells)
         self.writes: dict[int, Log] = {}
@@ -88,58 +120,27 @@ class Group:
 
 
 class Cell:
-    """A region that is touched: who wrote it last, who has read it since, and which others share bytes with it.
+    """A place that may share bytes with others: who wrote it last, and which ones do.
 
-    Words of `owner` from pc `since` to `until` have a tile there; `spans` are all words of each engine that have it,
-    where the region begins with the tile. `by` is the engine whose words alone touch it, None where a transfer or
-    another one does, and of device memory. Where it is of `rows`, the region is around all of them.
+    `by` is the engine whose words alone touch it, None where a transfer or another one does, and of device memory.
+    Where it is of `rows`, the region is around all of them.
     """
 
-    __slots__ = (
-        "by",
-        "core",
-        "group",
-        "low",
-        "near",
-        "owner",
-        "reads",
-        "region",
-        "rows",
-        "since",
-        "spans",
-        "until",
-        "write",
-        "written",
-    )
-    near: list[tuple[Cell, bool]] | None  # of a group: those, and whether a write here leaves nothing of them
-    reads: list[Use]
+    __slots__ = ("by", "group", "low", "near", "place", "region", "rows", "write", "written")
+    near: list[tuple[Cell, bool]] | None  # those, and whether a write here leaves nothing of them
     region: RegionParts
     rows: RowSet | None
-    since: int
-    until: int
-    written: bool
+    group: Group
 
-    def __init__(self, place: RegionParts | RowSet) -> None:
-        self.begin(place, None)
-
-    def begin(self, place: RegionParts | RowSet, engine: Any) -> None:
-        """Become the cell of what an engine is the first to touch; None is a queue."""
-        region: RegionParts
+    def __init__(self, place: RegionParts | RowSet, by: Any = None, written: bool = False) -> None:
         if isinstance(place, RowSet):
-            region, self.rows = place.box, place
+            self.region, self.rows = place.box, place
         else:
-            region, self.rows = place, None
-        self.region = region
-        if region[0] == "HBM":
-            self.by, self.core = None, -1  # whoever reads it at the end has to know who wrote it
-        else:
-            self.by, self.core = engine, region[1]
-        self.low = region[4]
+            self.region, self.rows = place, None
+        self.place, self.by, self.written = place, by, written
+        self.low = self.region[4]
         self.write: Use | None = None
-        self.group: Group | None = None
-        self.spans: Mapping[str, tuple[int, int]] | None = None
-        self.reads = NOBODY
-        self.owner = ""
+        self.near = None
 
     def common(self, other: Cell) -> Region:
         """Return the box of the bytes that it shares with another."""
@@ -148,81 +149,99 @@ class Cell:
 
 
 class Touched:
-    """What the words and transfers of a run touched: `cells` by region, or rows, and by the memory where they lie."""
+    """What the words and transfers of a run touched: the last accesses to each place.
+
+    By `bring_together`, `cells` are those places that may share bytes with others, and `stored` all of device memory.
+    """
 
     def __init__(self) -> None:
+        self.places: dict[RegionParts | RowSet, Last] = {}
         self.cells: dict[RegionParts | RowSet, Cell] = {}
-        self.memories: dict[tuple[str, int], list[Cell]] = {}  # by `bring_together`
+        self.stored: list[RegionParts | RowSet] = []
 
     def bring_together(self) -> bool:
-        """Put cells whose ranges have bytes in common into groups, where one of them is written, as if none were yet.
+        """Put places whose ranges have bytes in common into groups, where one of them is written.
 
         Return whether there is any.
         """
-        found = False
-        memories: defaultdict[tuple[str, int], list[Cell]] = defaultdict(list)
-        for cell in self.cells.values():
-            memories[cell.region[0], cell.core].append(cell)
-        self.memories = memories
-        for cells in memories.values():
-            cells.sort(key=_LOW)
-            for near in _in_common(cells):
-                columns = apart_by_columns([cell.region for cell in near])
+        memories: defaultdict[tuple[str, int], list[Any]] = defaultdict(list)
+        for place in self.places:
+            memories[place[0], place[1]].append(place)
+        hbm = [memories.pop(memory) for memory in list(memories) if memory[0] == "HBM"]  # which is of all cores
+        self.stored = [place for places in hbm for place in places]
+        for places in (self.stored, *memories.values()):
+            places.sort(key=_LOW)
+            for near in _in_common(places):
+                columns = apart_by_columns(near)
                 if len(columns) == 1:
-                    found |= _group(near)
+                    self._group(near)
                     continue
-                for places in columns:
-                    for some in _in_common([near[place] for place in places]):
-                        found |= _group(some)
-        return found
+                for numbers in columns:
+                    for some in _in_common([near[number] for number in numbers]):
+                        self._group(some)
+        return bool(self.cells)
 
-    def reach_of(self, cells: Iterable[Cell]) -> set[Cell]:
-        """Return cells, those that share bytes with them, and so on.
+    def _group(self, near: list[RegionParts | RowSet]) -> None:
+        """Make a group of places, but where the order of one engine's words is all that matters, or all only read."""
+        known = list(map(self.places.__getitem__, near))
+        by = known[0][BY]
+        if by is not None:
+            for last in known:
+                if last[BY] is not by:
+                    break
+            else:
+                return
+        for last in known:
+            if last[WRITE] is not None:
+                break
+        else:
+            return
+        cells = [Cell(place, last[BY], last[WRITE] is not None) for place, last in zip(near, known, strict=True)]
+        group = Group(cells)
+        for cell in cells:
+            cell.group = group
+            self.cells[cell.place] = cell
+
+    def write_of(self, place: RegionParts | RowSet) -> Use | None:
+        """Return who wrote a place last."""
+        cell = self.cells.get(place)
+        last: Use | None = self.places[place][WRITE] if cell is None else cell.write
+        return last
+
+    def reach_of(self, places: Iterable[RegionParts | RowSet]) -> set[RegionParts | RowSet]:
+        """Return places, those that share bytes with them, and so on.
 
         Raises LookupError where too many lie between one another.
         """
-        waiting = list(dict.fromkeys(cells))
+        waiting = list(dict.fromkeys(places))
         found = set(waiting)
         while waiting:
-            cell = waiting.pop()
-            if cell.group is not None and not cell.group.is_split:
+            cell = self.cells.get(waiting.pop())
+            if cell is None:
+                continue
+            if not cell.group.is_split:
                 cell.group.split()
-            for other, _ in (cell.near or ()) if cell.group is not None else ():
-                if other not in found:
-                    found.add(other)
-                    waiting.append(other)
+            for other, _ in cell.near or ():
+                if other.place not in found:
+                    found.add(other.place)
+                    waiting.append(other.place)
         return found
 
 
-def _in_common(cells: list[Cell]) -> Iterator[list[Cell]]:
-    """Yield cells, sorted by where they begin, that have bytes in common by their ranges: no fewer than two each."""
+def _in_common(places: list[Any]) -> Iterator[list[Any]]:
+    """Yield places, sorted by where they begin, that have bytes in common by their ranges: no fewer than two each."""
     begun, reach = 0, -1
-    for place, cell in enumerate(cells):
-        region = cell.region
-        low = region[4]
+    for number, place in enumerate(places):
+        low = place[4]
         if low >= reach:
-            if place - begun > 1:
-                yield cells[begun:place]
-            begun = place
-        end = low + region[5]
+            if number - begun > 1:
+                yield places[begun:number]
+            begun = number
+        end = low + place[5]
         if end > reach:
             reach = end
-    if len(cells) - begun > 1:
-        yield cells[begun:]
-
-
-def _group(cells: list[Cell]) -> bool:
-    """Make a group of cells, but where the order of one engine's words is all that matters, or nothing is written."""
-    by = cells[0].by
-    if by is not None and all(cell.by is by for cell in cells):
-        return False
-    if all(cell.write is None for cell in cells):
-        return False
-    group = Group(cells)
-    for cell in cells:
-        cell.written = cell.write is not None
-        cell.group, cell.write, cell.reads = group, None, NOBODY
-    return True
+    if len(places) - begun > 1:
+        yield places[begun:]
 
 
 def share(one: Cell, other: Cell) -> bool:

@@ -14,12 +14,11 @@ import neurontools.nki.language as nl
 from emulator.checks import again, kept
 from emulator.checks import tiles as tiles_of_a_program
 from emulator.checks.knowledge import UnknownError
-from emulator.checks.orderly import Order, order_of
-from emulator.checks.orderly import _see_that_it_is_home as see_that_it_is_home
+from emulator.checks.orderly import Order, _Look, order_of
 from emulator.checks.place import Names
 from emulator.checks.synccheck import _needs
 from emulator.checks.tiles import Tiles
-from emulator.checks.touched import Cell, Group
+from emulator.checks.touched import OWNER, SINCE, UNTIL, Cell, Group
 from emulator.device import Device
 from emulator.runtime import run
 from formats.neff import Neff, open_neff
@@ -210,9 +209,11 @@ def test_the_largest_waits_are_those_that_the_words_name(monkeypatch: pytest.Mon
         assert order is not None and order.needs == needs and needs[0, "semaphore", 200] == 0
 
 
-@pytest.mark.parametrize("few", [0, 1 << 20], ids=["sorted", "one by one"])
-def test_a_region_is_at_home_for_the_words_for_which_a_tile_holds_it(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles_of_a_program, "_FEW", few)
+@pytest.mark.parametrize("near", [0, 1, 4], ids=["among all", "the nearest", "nearby"])
+def test_a_region_is_at_home_for_the_words_for_which_a_tile_holds_it(
+    near: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles_of_a_program, "_NEAR", near)
     program = open_program(ROOT / "examples" / "attention.py", USUAL)
     device = Device(program.neff.target, 1)
     device.load(program.neff)
@@ -233,42 +234,48 @@ def test_a_region_is_at_home_for_the_words_for_which_a_tile_holds_it(few: int, m
             room = Region(one.space, 0, one.partition, one.partitions, one.offset, one.partition_bytes)
             return room.covers(region)
 
-        span = tiles.home_of(region, owner, pc)
+        home = tiles.home_of(region, owner, pc)
         if not any(map(holds, used)):
-            assert span == ((pc, pc) if not used else None)
-            found["none" if span else "lost"] += 1
+            assert home == ((pc, pc, {}) if not used else None)
+            found["none" if home else "lost"] += 1
         else:
-            assert span is not None and span[0] <= pc <= span[1]
-            assert any(holds(one) and one.pcs[owner] == span for one in used)
+            assert home is not None and home[0] <= pc <= home[1]
+            assert any(holds(one) and one.pcs[owner] == home[:2] and one.pcs is home[2] for one in used)
             found["held"] += 1
     assert min(found.values()) > 50, found
 
 
-def test_a_cell_is_at_home_where_a_tile_in_use_holds_it_whoever_touched_it_before() -> None:
+def test_a_place_is_at_home_where_a_tile_in_use_holds_it_whoever_touched_it_before() -> None:
     program = open_program(ROOT / "examples" / "attention.py", USUAL)
     device = Device(program.neff.target, 1)
     device.load(program.neff)
     names, chance = Names(device), random.Random(5)
-    tiles, every = Tiles(device, lambda *_: None, names), names.tiles(0)
+    every = names.tiles(0)
+    look: Any = object.__new__(_Look)
+    look._tiles = Tiles(device, lambda *_: None, names)
     asked = dict.fromkeys(("held", "lost"), 0)
-    for _ in range(400):
+    for _ in range(600):
         tile = chance.choice(every)
         low, nbytes = chance.choice(((0, tile.partition_bytes), (0, 4), (tile.partition_bytes - 4, 4)))
-        cell = Cell(Region(tile.space, 0, tile.partition, tile.partitions, tile.offset + low, nbytes))
+        place = Region(tile.space, 0, tile.partition, tile.partitions, tile.offset + low, nbytes)
+        last = None
         for _ in range(12):
-            owner, (first, last) = chance.choice(list(tile.pcs.items()))
-            pc = chance.randint(max(first - 1, 0), last + 1)
+            owner, (first, behind) = chance.choice(list(tile.pcs.items()))
+            pc = chance.randint(max(first - 1, 0), behind + 1)
             used = [one for one in every if owner in one.pcs and one.pcs[owner][0] <= pc <= one.pcs[owner][1]]
             rooms = [Region(one.space, 0, one.partition, one.partitions, one.offset, one.partition_bytes)
                      for one in used]  # fmt: skip
-            if used and not any(room.covers(Region(*cell.region)) for room in rooms):
+            if used and not any(room.covers(place) for room in rooms):
                 with pytest.raises(UnknownError):
-                    see_that_it_is_home(tiles, cell, owner, pc)
+                    look._first(place, None, 0, owner, pc) if last is None else look._go_home(last, place, owner, pc)
                 asked["lost"] += 1
                 continue
-            see_that_it_is_home(tiles, cell, owner, pc)
-            assert cell.owner == owner and cell.since <= pc <= cell.until
-            span = cell.since, cell.until
+            if last is None:
+                last = look._first(place, None, 0, owner, pc)
+            else:
+                look._go_home(last, place, owner, pc)
+            assert last[OWNER] == owner and last[SINCE] <= pc <= last[UNTIL]
+            span = last[SINCE], last[UNTIL]
             assert any(one.pcs[owner] == span for one in used) or (not used and span == (pc, pc))
             asked["held"] += 1
     assert min(asked.values()) > 100, asked
@@ -460,9 +467,8 @@ def test_cells_of_a_group_know_those_that_share_bytes_with_them() -> None:
             if numbers.random() < 0.4:
                 step, count = numbers.choice(((8, 3), (6, 2), (12, 4)))
                 pattern, nbytes = (((step, count),), 4), step * (count - 1) + 4
-            cell = Cell(Region("SBUF", 0, numbers.randrange(4), numbers.randint(1, 3), low, nbytes, pattern))
-            cell.written, cell.by = numbers.random() < 0.6, None
-            cells.append(cell)
+            region = Region("SBUF", 0, numbers.randrange(4), numbers.randint(1, 3), low, nbytes, pattern)
+            cells.append(Cell(region, written=numbers.random() < 0.6))
         cells.sort(key=lambda cell: cell.region[4])
         Group(cells).split()
         for one in cells:
@@ -475,8 +481,6 @@ def test_cells_of_a_group_know_those_that_share_bytes_with_them() -> None:
 
 
 def test_too_many_regions_between_one_another_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [Cell(Region("SBUF", 0, number % 128, 1, 0, 64)) for number in range(300)]
-    for cell in cells:
-        cell.written, cell.by = True, None
+    cells = [Cell(Region("SBUF", 0, number % 128, 1, 0, 64), written=True) for number in range(300)]
     with pytest.raises(LookupError):
         Group(cells).split()
