@@ -23,6 +23,7 @@ ENVIRONMENT = {
     "NEURON_PLATFORM_TARGET_OVERRIDE": "Chip that kernels are built for: trn1, inf2, trn2 or trn3.",
     "NKI_PRECISE_FP": "0 keeps low-precision tiles in fp32 on chip.",
     "NKI_SIMULATOR": "1 makes calls of jit kernels run on the emulator.",
+    "NEURONTOOLS_SCHEDULE": "on lets operations of kernels go ahead of others that wait, as the compiler of AWS does.",
     "NEURONTOOLS_DEBUG": "1 shows the traceback of a bug in neurontools.",
     "NO_COLOR": "Any value turns colours off.",
 }

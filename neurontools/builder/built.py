@@ -25,6 +25,7 @@ from neurontools.builder.fresh import fresh_map
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
+from neurontools.builder.scheduling import scheduled
 from neurontools.builder.tiles import Tiles, place_tiles, tile_map
 from neurontools.builder.trace import SendRecvOp, Space, Trace, View, Visited
 from neurontools.builder.trace_facts import facts_of, with_shared
@@ -63,10 +64,11 @@ def build(
     *,
     compression: str = "none",
     members: Mapping[str, bytes] = MappingProxyType({}),
+    schedule: bool = False,
 ) -> BuiltNeff:
     """Build one NEFF from the traces of all program ids of a launch, one subgraph each (one or two).
 
-    `members` are put into the file as they are.
+    `members` are put into the file as they are. With `schedule` operations go ahead of others that wait.
 
     Raises AllocationError when the tiles do not fit, BuildError for an operation that no word can express, both with
     the kernel line.
@@ -75,13 +77,17 @@ def build(
     if len(traces) not in (1, 2):
         raise BuildError(f"{len(traces)} programs, a logical core has one or two cores")
     with without_collection():
-        return _build(traces, name, compression, members)
+        return _build(traces, name, compression, members, schedule)
 
 
-def _build(traces: Sequence[Trace], name: str, compression: str, members: Mapping[str, bytes]) -> BuiltNeff:
-    given = traces
+def _build(
+    traces: Sequence[Trace], name: str, compression: str, members: Mapping[str, bytes], schedule: bool
+) -> BuiltNeff:
     target = traces[0].target
     chip = chip_of(target)
+    if schedule:
+        traces = [scheduled(trace, chip) for trace in traces]
+    given = traces
     writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
     tensors = [tensors_of(trace) for trace in traces]
     names = shared_names(traces, tensors)

@@ -20,7 +20,7 @@ from neurontools.builder.chip import Chip
 from neurontools.builder.dependencies import predecessors, stands
 from neurontools.builder.trace import Allocation, ComputeOp, Op, Space, Trace, views_of
 
-__all__ = ["hoist_last_uses", "ordered_by_bytes", "sink_fills"]
+__all__ = ["hoist_last_uses", "ordered_by_bytes", "renumbered", "sink_fills"]
 
 # Parts of SBUF, ours: what stays free altogether, for gaps (less is tried first), and what only those operations may
 # use that end lives.
@@ -53,7 +53,7 @@ def sink_fills(trace: Trace, lives: Sequence[Life]) -> Trace:
             order += sorted({waiting.pop(tile) for tile in wanted if tile in waiting})
         order.append(number)
     order += waiting.values()
-    return _renumbered(trace, order)
+    return renumbered(trace, order)
 
 
 def _only_fills(op: Op) -> bool:
@@ -204,7 +204,7 @@ class _Scheduler:
 
     def traced(self) -> Trace:
         """Return the trace in the order in which operations were carried out."""
-        return _renumbered(self.trace, self.order)
+        return renumbered(self.trace, self.order)
 
     def _carry_out(self, numbers: Sequence[int], relieve: Space | None = None, keep: int = 0) -> Space | None:
         """Carry out operations; where that needs room, return the memory that has none, with nothing changed.
@@ -267,7 +267,7 @@ class _Scheduler:
         return sorted(found)
 
 
-def _renumbered(trace: Trace, order: Sequence[int]) -> Trace:
+def renumbered(trace: Trace, order: Sequence[int]) -> Trace:
     """Return the trace with its operations in another order; what stands still keeps its number."""
     place = {number: at for at, number in enumerate(order)}
     other = Trace(trace.target, trace.program_id, trace.num_programs)

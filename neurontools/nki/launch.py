@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable
 from math import prod
@@ -209,7 +210,15 @@ def _match_outputs(traces: list[Trace]) -> None:
 def _build(programs: list[Traced], name: str) -> BuiltNeff:
     from neurontools import builder  # deferred: start-up
 
-    return builder.build([one.trace for one in programs], name)
+    return builder.build([one.trace for one in programs], name, schedule=_is_scheduled())
+
+
+def _is_scheduled() -> bool:
+    """Return whether NEURONTOOLS_SCHEDULE lets operations go ahead of others that wait, as AWS's compiler does."""
+    setting = os.environ.get("NEURONTOOLS_SCHEDULE", "off")
+    if setting not in ("on", "off"):
+        raise NkiValidationError(f"NEURONTOOLS_SCHEDULE is {setting!r}, must be on or off")
+    return setting == "on"
 
 
 def build_neff(
