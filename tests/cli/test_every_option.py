@@ -149,8 +149,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         make(self, *args, **options)
         found.devices.append(self)
 
-    def set_inputs(self: Device, arrays: Any) -> None:
-        fill(self, arrays)
+    def set_inputs(self: Device, arrays: Any, borrowed: bool = False) -> None:
+        fill(self, arrays, borrowed)
         found.inputs.append(float(np.asarray(next(iter(arrays.values()))).reshape(-1)[0]))
 
     def raced(self: Racecheck, device: Device) -> None:

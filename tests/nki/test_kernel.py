@@ -171,7 +171,8 @@ class FakeRun:
         self.traces: list[Any] = []
         builder, runtime = types.ModuleType("builder"), types.ModuleType("runtime")
 
-        def build(traces: list[Any], name: str) -> Any:
+        def build(traces: list[Any], name: str, schedule: bool) -> Any:
+            assert not schedule  # unless NEURONTOOLS_SCHEDULE asks for it
             self.traces = traces
             return types.SimpleNamespace(to_bytes=name.encode, open=lambda: None)
 
