@@ -113,9 +113,7 @@ class _Room:
 class _Schedule:
     """Operations that are laid on engines one after the other, each as early as it can begin."""
 
-    def __init__(
-        self, trace: Trace, chip: Chip, before: Sequence[tuple[int, ...]], parts: tuple[float, float]
-    ) -> None:
+    def __init__(self, trace: Trace, chip: Chip, before: Sequence[tuple[int, ...]], parts: tuple[float, float]) -> None:
         self._ops, self._before = trace.ops, before
         self._room = _Room(trace.ops, chip, parts)
         self._engines: defaultdict[str, _Engine] = defaultdict(_Engine)

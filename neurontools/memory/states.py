@@ -42,7 +42,7 @@ def find_states(place: Path | None, *, ended: bool = False) -> list[MachineState
     if not place.is_dir():
         raise FileNotFoundError(2, "no such file or folder", str(place))
     found = []
-    for path in sorted(place.glob("*.json")):
+    for path in sorted(place.glob("[!.]*.json")):  # with a dot, one that is being written
         try:
             state = read_state(path)
         except FileNotFoundError:

@@ -100,12 +100,19 @@ def test_sessions_are_programs(cli: Cli, root: Path, tmp_path: Path, monkeypatch
     runtime.close()
 
 
+def test_a_state_that_is_being_written_is_none_yet(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    (tmp_path / ".1.json.nt-00000000-1-abcdefgh.json").write_text('{"schema": ')
+    ended = cli("ls", "--json")
+    assert ended.status == 0 and checked_json(ended, "ls")["devices"][0]["neuron_processes"] == []
+
+
 def wait_for(folder: Path) -> None:
     """Wait until the session's file shows a loaded model."""
     import time
 
     for _ in range(100):
-        if any('"models": [[' in path.read_text() for path in folder.glob("*.json")):
+        if any('"models": [[' in path.read_text() for path in folder.glob("[!.]*.json")):
             return
         time.sleep(0.05)
     raise AssertionError("the session showed nothing")
