@@ -29,6 +29,7 @@ from neurontools.command.options import (
     ProgramFile,
     Quiet,
     RankCount,
+    Schedule,
     ScriptArguments,
     Seed,
     TargetName,
@@ -70,6 +71,7 @@ def check(
     max_seconds: MaxTime = None,
     nki: Nki = "auto",
     lenient: Lenient = False,
+    schedule: Schedule = False,
     fail_on: Annotated[
         str,
         typer.Option(
@@ -125,7 +127,7 @@ def check(
         configuration = RunConfiguration(
             tuple(arguments or ()), target=target, lnc=lnc, inputs=inputs, inputs_from=inputs_from, seed=seed,
             timing=timing, act=act, hang_timeout_ps=hang_timeout_ps, max_steps=max_steps, limit_ps=limit_ps,
-            max_seconds=max_seconds, nki=nki, checks=tools, lenient=lenient, given=given(context),
+            max_seconds=max_seconds, nki=nki, checks=tools, lenient=lenient, schedule=schedule, given=given(context),
         )  # fmt: skip
         where = ranks_of(ranks, instance, nodes, configuration.given)
         try:

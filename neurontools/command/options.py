@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Act", "ErrorExitCode", "HangTimeout", "Inputs", "InputsFrom", "InstanceType", "Json", "LaunchNumber", "Lenient",
     "Limit", "Lnc", "MaxInstructions", "MaxTime", "NeffFile", "Nki", "NodeCount", "ProgramFile", "Quiet", "RankCount",
-    "ScriptArguments", "Seed", "SubgraphNumber", "TargetName", "Timing", "complete_target", "given", "ranks_of",
+    "Schedule", "ScriptArguments", "Seed", "SubgraphNumber", "TargetName", "Timing", "complete_target", "given",
+    "ranks_of",
 ]  # fmt: skip
 
 
@@ -212,6 +213,14 @@ Lenient = Annotated[
         "--lenient",
         help="Only warn where a kernel breaks a limit of partitions or capacity, which AWS's simulator does not check; "
         "what then does not fit is an error still. NEURONTOOLS_LENIENT=1 does the same.",
+    ),
+]
+Schedule = Annotated[
+    bool,
+    typer.Option(
+        "--schedule",
+        help="Let operations of kernels go ahead of others that wait, as AWS's compiler does; results are the same. "
+        "NEURONTOOLS_SCHEDULE=on does the same.",
     ),
 ]
 SubgraphNumber = Annotated[

@@ -24,6 +24,7 @@ LAUNCH: dict[str, tuple[str, type]] = {
     "act": ("act", str),
     "nki": ("nki", str),
     "lenient": ("lenient", bool),
+    "schedule": ("schedule", bool),
     "checks": ("checks", list),
     "maxInstructions": ("max_steps", int),
     "maxTime": ("max_seconds", float),

@@ -26,6 +26,7 @@ from neurontools.command.options import (
     NodeCount,
     ProgramFile,
     RankCount,
+    Schedule,
     ScriptArguments,
     Seed,
     TargetName,
@@ -101,6 +102,7 @@ def debug(
     timing: Timing = True,
     nki: Nki = "auto",
     lenient: Lenient = False,
+    schedule: Schedule = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Let no command of the session write a file.")] = False,
     allow_writes: Annotated[
         bool, typer.Option("--allow-writes", help="Let commands from a browser write outside the working folder too.")
@@ -170,7 +172,8 @@ def debug(
         lines += script_lines(execute, read_text(execute, LARGEST)) if execute is not None else []
         configuration = RunConfiguration(
             tuple(arguments or ()), launch, target, lnc, inputs, inputs_from, seed, timing, act, hang_timeout_ps,
-            max_steps, limit_ps, max_seconds, nki, checks=tuple(checks or ()), lenient=lenient, given=options,
+            max_steps, limit_ps, max_seconds, nki, checks=tuple(checks or ()), lenient=lenient, schedule=schedule,
+            given=options,
         )  # fmt: skip
         with waiting(f"opening {file.name}"):
             if where is None:

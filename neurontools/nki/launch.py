@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import prod
 from operator import itemgetter
 from types import CodeType, CoroutineType, GeneratorType
@@ -213,6 +214,13 @@ def _build(programs: list[Traced], name: str) -> BuiltNeff:
     return builder.build([one.trace for one in programs], name, schedule=_is_scheduled())
 
 
+def _scheduled(programs: list[Traced], name: str) -> Neff:
+    """Return the file of a launch once more, its operations scheduled."""
+    from neurontools import builder  # deferred: start-up
+
+    return builder.build([one.trace for one in programs], name, schedule=True).open()
+
+
 def _is_scheduled() -> bool:
     """Return whether NEURONTOOLS_SCHEDULE lets operations go ahead of others that wait, as AWS's compiler does."""
     setting = os.environ.get("NEURONTOOLS_SCHEDULE", "off")
@@ -313,7 +321,10 @@ def launch(
         lnc = running.configuration.lnc
     arguments = Arguments(_function_of(kernel)[0], args, kwargs)
     name = _name(kernel)
-    ready = _prepare(kernel, arguments, lnc, target)
+    if running is not None and running.keeps_orders:
+        ready, running.scheduled = _with_other_order(kernel, arguments, lnc, target)
+    else:
+        ready = _prepare(kernel, arguments, lnc, target)
     artifacts.keep(ready.neff)
     values = {
         # a number without dimensions is a tensor of one
@@ -359,6 +370,16 @@ def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | T
     if key is not None and _comes_again(printed) and _key_of(kernel, arguments, lnc, target) == key:
         cache.keep(key.digest, ready._replace(printed=(*printed.texts,)))
     return ready
+
+
+def _with_other_order(
+    kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None
+) -> tuple[cache.Prepared, Callable[[], Neff] | None]:
+    """Trace and build a launch; return what builds it once more, its operations scheduled, unless they are."""
+    with without_collection():
+        programs = _trace(kernel, arguments, lnc, target)
+        ready = _made(programs, _build(programs, _name(kernel)))
+    return ready, None if _is_scheduled() else partial(_scheduled, programs, _name(kernel))
 
 
 def _key_of(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> Key | None:

@@ -27,6 +27,7 @@ from neurontools.command.options import (
     ProgramFile,
     Quiet,
     RankCount,
+    Schedule,
     ScriptArguments,
     TargetName,
     given,
@@ -97,6 +98,7 @@ def run(
     max_seconds: MaxTime = None,
     nki: Nki = "auto",
     lenient: Lenient = False,
+    schedule: Schedule = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -142,7 +144,7 @@ def run(
         configuration = RunConfiguration(
             tuple(arguments or ()), launch, target, lnc, inputs, inputs_from, act=act,
             hang_timeout_ps=hang_timeout_ps, max_steps=max_steps, limit_ps=limit_ps, max_seconds=max_seconds, nki=nki,
-            lenient=lenient, given=options,
+            lenient=lenient, schedule=schedule, given=options,
         )  # fmt: skip
         wanted = profiling.Wanted(file, configuration, form, output, against, what_if, advice, top)
         if where is None:

@@ -58,7 +58,7 @@ def profile(wanted: Wanted, out: Report) -> None:
     from neurontools.profile.summary import summarise  # deferred: start-up
     from neurontools.text.progress import progress  # deferred: start-up
 
-    program = _opened(wanted.file, wanted.configuration, out)
+    program = _opened(wanted.file, wanted.configuration, out, keeps_orders=wanted.advice)
     with progress(program.name) as tick:
         measured = measure(
             program.neff,
@@ -88,11 +88,11 @@ def profile(wanted: Wanted, out: Report) -> None:
     _export(wanted, timeline, result, out)
 
 
-def _opened(file: Path, configuration: RunConfiguration, out: Report) -> Program:
+def _opened(file: Path, configuration: RunConfiguration, out: Report, *, keeps_orders: bool = False) -> Program:
     """Return the program to measure, in the schedule of the time model however a recorded run went."""
     from neurontools.program.opening import open_program  # deferred: start-up
 
-    program = open_program(file, configuration, aside=out.as_json)
+    program = open_program(file, configuration, aside=out.as_json, keeps_orders=keeps_orders)
     out.warn(*program.notes)
     recorded = program.configuration.bounded(always=True, steps=RECORDED)
     program = program._replace(configuration=recorded)

@@ -33,6 +33,7 @@ OPTIONS: dict[str, str] = {
     "nki": "--nki",
     "precise_fp": "--precise-fp",
     "lenient": "--lenient",
+    "schedule": "--schedule",
     "checks": "--tool",
     "dump_dir": "--dump-dir",
     "record": "--record",
@@ -55,12 +56,12 @@ class RunConfiguration:
 
     `arguments` are a script's, `launch` is the number of one of its launches, from 1, `nki` the package that it
     imports (auto, neurontools or installed), `precise_fp` its NKI_PRECISE_FP, and `lnc` counts for kernels that are
-    launched without `kernel[n]`. A `lenient` run only warns of the hardware's limits that kernels break. `inputs` is
-    an .npz, "zeros", "random" or "random:SEED", `inputs_from` a folder that the Neuron runtime dumped. Of `max_steps`,
-    `limit_ps` and `max_seconds`, 0 is a budget without end, None one that nobody chose. `checks` are those of
-    `emulator.checks`; `dump_dir` is where failures are dumped, `record` where the run is recorded. The others are those
-    of `emulator.settings.Settings`. `given` has the spelling of each option that the command line gave, even where its
-    value is the default.
+    launched without `kernel[n]`. A `lenient` run only warns of the hardware's limits that kernels break; with
+    `schedule` operations of kernels go ahead of others that wait. `inputs` is an .npz, "zeros", "random" or
+    "random:SEED", `inputs_from` a folder that the Neuron runtime dumped. Of `max_steps`, `limit_ps` and `max_seconds`,
+    0 is a budget without end, None one that nobody chose. `checks` are those of `emulator.checks`; `dump_dir` is where
+    failures are dumped, `record` where the run is recorded. The others are those of `emulator.settings.Settings`.
+    `given` has the spelling of each option that the command line gave, even where its value is the default.
     """
 
     arguments: tuple[str, ...] = ()
@@ -82,6 +83,7 @@ class RunConfiguration:
     dump_dir: Path | None = None
     record: Path | None = None
     lenient: bool = False
+    schedule: bool = False
     given: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def chosen(self) -> dict[str, str]:

@@ -32,6 +32,7 @@ _ONLY_SCRIPTS = {
     "nki": "only a script imports nki",
     "precise_fp": "only a script is built here",
     "lenient": "only a script is built here",
+    "schedule": "only a script is built here",
 }
 _SET_BY_A_RUN = (
     "target",

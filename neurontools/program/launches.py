@@ -43,13 +43,16 @@ class Launches:
     """The configuration of every launch, and what came of each so far.
 
     `before` is called with name, file and inputs in front of each run, and may raise to take the launch over;
-    `after` is called when it is through, before a fault is raised.
+    `after` is called when it is through, before a fault is raised. With `keeps_orders` what builds the launch at hand
+    once more, its operations scheduled, is `scheduled`.
     """
 
     configuration: RunConfiguration = _OUTSIDE
     before: Callable[[str, Neff | bytes, Mapping[str, Any]], None] | None = None
     after: Callable[[Launch], None] | None = None
     folders: tuple[Path, ...] = ()
+    keeps_orders: bool = False
+    scheduled: Callable[[], Neff] | None = None
     done: list[Launch] = field(default_factory=list)
 
     def run(self, name: str, neff: Neff | bytes, inputs: Mapping[str, Any]) -> Execution:
@@ -109,6 +112,8 @@ def run_launches(file: Path, launches: Launches, *, aside: bool) -> int:
         settings["NKI_PRECISE_FP"] = configuration.precise_fp
     if configuration.lenient:
         settings["NEURONTOOLS_LENIENT"] = "1"
+    if configuration.schedule:
+        settings["NEURONTOOLS_SCHEDULE"] = "on"
     if configuration.nki != "installed":
         from neurontools.nki.alias import install  # deferred: start-up
 
@@ -125,6 +130,7 @@ class Taken(NamedTuple):
     kernel: str
     neff: Neff | bytes
     inputs: dict[str, Any]
+    scheduled: Callable[[], Neff] | None = None
 
 
 class _Taking(BaseException):
@@ -135,9 +141,10 @@ class _Taking(BaseException):
         super().__init__(taken.kernel)
 
 
-def take_launch(file: Path, configuration: RunConfiguration, *, aside: bool) -> Taken:
+def take_launch(file: Path, configuration: RunConfiguration, *, aside: bool, keeps_orders: bool = False) -> Taken:
     """Run a script up to the launch that the configuration names, and return that one; what follows does not run.
 
+    `keeps_orders` is that of `Launches`.
     Raises typer.Exit with the script's own status where it fails earlier, NotFoundError where it launches less often.
     """
     left = configuration.launch
@@ -146,12 +153,14 @@ def take_launch(file: Path, configuration: RunConfiguration, *, aside: bool) -> 
         nonlocal left
         left -= 1
         if not left:
-            raise _Taking(Taken(kernel, neff, {name: array.copy() for name, array in inputs.items()}))
+            copies = {name: array.copy() for name, array in inputs.items()}
+            raise _Taking(Taken(kernel, neff, copies, launches.scheduled))
 
     # Of those before it only the results count.
     before = replace(configuration, timing=False, checks=()).bounded(always=True)
+    launches = Launches(before, take, keeps_orders=keeps_orders)
     try:
-        status = run_launches(file, Launches(before, take), aside=aside)
+        status = run_launches(file, launches, aside=aside)
     except _Taking as taking:
         return taking.taken
     if status:

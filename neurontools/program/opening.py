@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -35,7 +35,8 @@ class Program(NamedTuple):
     """A NEFF, its inputs and the configuration to run it in; `notes` are what to tell about them.
 
     `name` is a kernel's or the file's. `folders` are where source files are looked for. `end` is what the recorded run
-    came to, where it was one, and `named_folders` are those that the recording names.
+    came to, where it was one, and `named_folders` are those that the recording names. `scheduled` builds a kernel once
+    more, its operations scheduled.
     """
 
     name: str
@@ -47,23 +48,28 @@ class Program(NamedTuple):
     notes: tuple[str, ...] = ()
     end: End | None = None
     named_folders: tuple[Path, ...] = ()
+    scheduled: Callable[[], Neff] | None = None
 
 
-def open_program(file: Path, configuration: RunConfiguration, *, aside: bool = False) -> Program:
+def open_program(
+    file: Path, configuration: RunConfiguration, *, aside: bool = False, keeps_orders: bool = False
+) -> Program:
     """Return the program that a file holds: a script's launch, a .s program, a NEFF, or a recorded run.
 
-    `aside` sends what a script prints to standard error. Raises BadParameter for an option that means nothing to the
-    file, typer.Exit with a script's own status where it fails before the launch, NotFoundError where it launches less
-    often than that, InputError for inputs that do not fit, FormatError for what cannot be read or run.
+    `aside` sends what a script prints to standard error; `keeps_orders` is that of `Launches`. Raises BadParameter for
+    an option that means nothing to the file, typer.Exit with a script's own status where it fails before the launch,
+    NotFoundError where it launches less often than that, InputError for inputs that do not fit, FormatError for what
+    cannot be read or run.
     """
     kind = refuse_misplaced(file, configuration)
     if kind is Kind.RECORDING:
         return _recorded(file, configuration)
     if kind is Kind.SCRIPT:
-        taken = take_launch(file, configuration, aside=aside)
+        taken = take_launch(file, configuration, aside=aside, keeps_orders=keeps_orders)
         # The launch has been built: what chose its target and its cores chooses nothing more.
         rest = replace(configuration, target=None, lnc=None)
-        return Program(taken.kernel, open_neff(taken.neff), taken.inputs, rest, kind, _folders_of(file))
+        return Program(taken.kernel, open_neff(taken.neff), taken.inputs, rest, kind, _folders_of(file),
+                       scheduled=taken.scheduled)  # fmt: skip
     neff = _assembled(file, configuration.target) if kind is Kind.ASSEMBLY else open_neff(need_file(file))
     _check_fit(file, neff, configuration)
     inputs, notes = program_inputs(neff, configuration)

@@ -29,6 +29,7 @@ from neurontools.command.options import (
     ProgramFile,
     Quiet,
     RankCount,
+    Schedule,
     ScriptArguments,
     Seed,
     TargetName,
@@ -73,6 +74,7 @@ def run(
     timing: Timing = True,
     nki: Nki = "auto",
     lenient: Lenient = False,
+    schedule: Schedule = False,
     act: Act = "exact",
     hang_timeout_ps: HangTimeout = None,
     max_steps: MaxInstructions = None,
@@ -168,7 +170,8 @@ def run(
         configuration = RunConfiguration(
             tuple(arguments or ()), target=target, lnc=lnc, inputs=inputs, inputs_from=inputs_from, seed=seed,
             timing=timing, act=act, hang_timeout_ps=hang_timeout_ps, max_steps=max_steps, limit_ps=limit_ps,
-            max_seconds=max_seconds, nki=nki, dump_dir=dump_dir, record=record, lenient=lenient, given=options,
+            max_seconds=max_seconds, nki=nki, dump_dir=dump_dir, record=record, lenient=lenient, schedule=schedule,
+            given=options,
         )  # fmt: skip
         where = ranks_of(ranks, instance, nodes, options)
         if where is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.errors import NeuronError
 from neurontools.tuning.budget import limit_memory
+from neurontools.tuning.space import SCHEDULE
 
 if TYPE_CHECKING:
     from formats.neff import Neff
@@ -44,7 +45,9 @@ def trial(request: Mapping[str, Any]) -> dict[str, Any]:
     from neurontools.program.launches import Launches, run_launches  # deferred: start-up
 
     # Before the script runs: it asks for its parameters as it is read.
-    choices.choose(request["values"])
+    values = dict(request["values"])
+    scheduled = values.pop(SCHEDULE, "off") == "on"
+    choices.choose(values)
     configuration = RunConfiguration(
         arguments=tuple(request["arguments"]),
         target=request["target"],
@@ -52,6 +55,7 @@ def trial(request: Mapping[str, Any]) -> dict[str, Any]:
         max_seconds=request["max_seconds"],
         limit_ps=request["limit_ps"] or None,
         nki="neurontools",
+        schedule=scheduled,
     )
     first: list[tuple[str, Neff | bytes, dict[str, Any]]] = []
 

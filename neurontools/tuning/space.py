@@ -9,7 +9,10 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-__all__ = ["Space", "Values", "all_of", "key_of", "shuffled"]
+__all__ = ["SCHEDULE", "Space", "Values", "all_of", "key_of", "shuffled"]
+
+# The option of commands that run scripts, as a parameter that is off or on; no kernel can have one of this name.
+SCHEDULE = "--schedule"
 
 Space = Mapping[str, tuple[Any, ...]]
 Values = dict[str, Any]

@@ -62,7 +62,8 @@ def tune(
     whole: Space = {**{name: tuple(values) for name, values in baseline.declared.items()}, **space}
     if not whole:
         raise NotFoundError(
-            f"{order.file}: no kernel declares parameters (neurontools.tunable), and --param names none"
+            f"{order.file}: no kernel declares parameters (neurontools.tunable), and neither --param "
+            "nor --schedule names one"
         )
     variants = prod(map(len, whole.values()))
     most = min(variants, max(variants // 5, 10) if most is None else most)

@@ -73,6 +73,13 @@ def tune(
             show_default=False,
         ),
     ] = None,
+    schedule: Annotated[
+        bool,
+        typer.Option(
+            "--schedule",
+            help="Try variants with and without operations that go ahead of others that wait, as run --schedule.",
+        ),
+    ] = False,
     method: Annotated[
         str,
         typer.Option(
@@ -144,19 +151,23 @@ def tune(
     """Find the fastest right variant of a script's kernels, by emulated time, without a device.
 
     Parameters are keywords of kernels, declared with `neurontools.tunable(NAME=VALUES)` or named by --param; calls that
-    give them themselves are left alone.  A variant is right when the script ends with status 0, so its own comparison
-    with a reference decides, and when the checks of --tool find nothing serious.  Each is run in a process of its own.
-    Successive halving tries variants on the smallest problem, and the best third of each --rung on the next one.
-    The exit status is 1 when no variant is right.
+    give them themselves are left alone.  With --schedule the order of operations is one as well.
+
+    A variant is right when the script ends with status 0, so its own comparison with a reference decides, and when the
+    checks of --tool find nothing serious.  Each is run in a process of its own.  Successive halving tries variants on
+    the smallest problem, and the best third of each --rung on the next one.  The exit status is 1 when no variant is
+    right.
     """
     with report(
-        "tune", json, quiet=quiet, file=file, arguments=arguments, param=param, method=method, rung=rung, trials=trials,
-        tool=tool, target=target, seed=seed, cluster=cluster, resume=resume, parquet=parquet,
+        "tune", json, quiet=quiet, file=file, arguments=arguments, param=param, schedule=schedule or None,
+        method=method, rung=rung, trials=trials, tool=tool, target=target, seed=seed, cluster=cluster, resume=resume,
+        parquet=parquet,
     ) as out:  # fmt: skip
         from emulator.checks.registry import tools_of  # deferred: start-up
         from emulator.errors import InputError  # deferred: start-up
         from neurontools.tuning import tune as tuning  # deferred: start-up
         from neurontools.tuning import view  # deferred: start-up
+        from neurontools.tuning.space import SCHEDULE  # deferred: start-up
 
         space, rungs = dict(map(_values, param or ())), tuple(map(_arguments, rung or ()))
         if (method == "halving") != bool(rungs):
@@ -165,6 +176,8 @@ def tune(
             need_place(parquet)
         if len(space) != len(param or ()):
             raise InputError("--param names a parameter twice")
+        if schedule:
+            space[SCHEDULE] = ("off", "on")
         order = Order(str(file), tuple(arguments or ()), target, tools_of(tuple(tool)) if tool else (), max_seconds,
                       max_megabytes)  # fmt: skip
         found = tuning.tune(order, space, method=method, most=trials, jobs=jobs, cluster=cluster, folder=resume,

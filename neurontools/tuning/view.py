@@ -9,6 +9,7 @@ from typing import Any
 from formats.times import duration
 from neurontools.text.table import bold, count, table
 from neurontools.tuning.results import Tuned
+from neurontools.tuning.space import SCHEDULE
 
 __all__ = ["lines"]
 
@@ -77,6 +78,9 @@ def _best(tuned: Tuned) -> Iterator[str]:
     yield f"--- {tuned.file} as it stands"
     yield f"+++ {tuned.file} best variant"
     for name, value in best.values.items():
-        yield f"+ {name}={value!r}"
+        if name != SCHEDULE:
+            yield f"+ {name}={value!r}"
+        elif value == "on":
+            yield f"+ {name}"
     yield f"before: {before.bottleneck}"
     yield f"after:  {best.bottleneck}"

@@ -118,6 +118,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "nki": ("--nki", "installed"),
     "precise_fp": ("--precise-fp", "0"),
     "lenient": ("--lenient",),
+    "schedule": ("--schedule",),
     "checks": ("--tool", "racecheck"),
     "dump_dir": ("--dump-dir", "dumps"),
     "record": ("--record", "again.nrec"),
@@ -126,7 +127,7 @@ WANTED = {"target": "trn2", "lnc": 2, "inputs": "random:3", "inputs_from": Path(
           "act": "table", "hang_timeout_ps": 700_000_000_000, "max_steps": 7_000_000,
           "limit_ps": 600_000_000_000, "max_seconds": 540.0, "nki": "installed", "precise_fp": "0", "launch": 2,
           "arguments": ("more",), "checks": ("racecheck",), "dump_dir": Path("dumps"),
-          "record": Path("again.nrec"), "lenient": True}  # fmt: skip
+          "record": Path("again.nrec"), "lenient": True, "schedule": True}  # fmt: skip
 
 
 class Seen(NamedTuple):
@@ -311,7 +312,7 @@ def _record(seen: Seen, ended: Ended, kind: str) -> None:
 
 
 PROOFS: dict[str, Callable[[Seen, Ended, str], None]] = {
-    **{name: reaches_configuration(name) for name in ("arguments", "nki", "precise_fp", "lenient")},
+    **{name: reaches_configuration(name) for name in ("arguments", "nki", "precise_fp", "lenient", "schedule")},
     **{name: reaches_device(name) for name in ("seed", "timing", "act", "hang_timeout_ps", "max_steps", "limit_ps",
                                                "max_seconds")},
     "target": _target, "lnc": _lnc, "inputs": _inputs, "inputs_from": _inputs_from, "launch": _launch,

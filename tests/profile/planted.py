@@ -9,9 +9,10 @@ import numpy as np
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from formats.neff import open_neff
+from neurontools import builder
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
-from neurontools.nki.launch import build_neff
+from neurontools.nki.launch import trace_kernel
 from neurontools.program.opening import Program
 
 __all__ = ["PLANTED", "program", "waits"]
@@ -119,6 +120,22 @@ def tables(x: Any, flaw: bool) -> Any:
     return store(x, other)
 
 
+def fills_behind_copies(x: Any, flaw: bool) -> Any:
+    """Return products whose sums Vector fills and copies: each fill behind the copy before it, or one ahead of it."""
+    left, right = tile(128, 128, nl.bfloat16), tile(128, 512, nl.bfloat16)
+    nisa.memset(dst=left, value=1.0)
+    nisa.memset(dst=right, value=2.0)
+    sums = [tile(128, 512, buffer=nl.psum) for _ in range(4)]
+    results = [tile(128, 512) for _ in sums]
+    for number, total in enumerate(sums):
+        for one in [total] if flaw else sums[:1] * (number == 0) + sums[number + 1 : number + 2]:
+            nisa.memset(dst=one, value=0.0)
+        for _ in range(4):
+            nisa.nc_matmul(dst=total, stationary=left, moving=right)
+        nisa.tensor_copy(dst=results[number], src=total, engine=nisa.vector_engine)
+    return store(x, results[-1])
+
+
 # The Scalar engine waits for the tile that the Vector engine fills; it reads another one, or that one.
 WAITS = """
 .target trn2
@@ -149,6 +166,7 @@ PLANTED: dict[str, tuple[Any, tuple[int, ...], Any, Any]] = {
     "engine-imbalance": (one_engine, (128, 2048), True, False),
     "partitions": (few_partitions, (128, 512), 16, 128),
     "table-loads": (tables, (128, 64), True, False),
+    "order": (fills_behind_copies, (128, 512), True, False),
 }
 
 
@@ -161,8 +179,10 @@ def program(rule: str, flawed: bool) -> Program:
     def planted(x: Any) -> Any:
         return kernel(x, argument)
 
-    neff = build_neff(planted, (x,), {}, target="trn2")
-    return Program(rule, neff, {each.name: x for each in neff.inputs})
+    traces = [one.trace for one in trace_kernel(planted, (x,), target="trn2")]
+    neff = builder.build(traces, "planted").open()
+    return Program(rule, neff, {each.name: x for each in neff.inputs},
+                   scheduled=lambda: builder.build(traces, "planted", schedule=True).open())  # fmt: skip
 
 
 def waits(flawed: bool) -> Program:

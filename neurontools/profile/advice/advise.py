@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from neurontools.profile.advice.context import Candidate, Context
+from neurontools.profile.advice.order import better_order
 from neurontools.profile.advice.transfers import small_descriptors, small_transfers
 from neurontools.profile.advice.waits import missing_overlap, psum_banks, serialising_waits
 from neurontools.profile.advice.words import engine_imbalance, fp32_matmuls, partitions, table_loads
@@ -28,6 +29,7 @@ RULES: dict[str, Callable[[Context], Iterable[Candidate]]] = {
     "engine-imbalance": engine_imbalance,
     "partitions": partitions,
     "table-loads": table_loads,
+    "order": better_order,
 }
 _TRIED = 3  # lines tried per rule
 _LEAST = 0.005  # of the run: what saves less is not worth a line
@@ -40,7 +42,7 @@ def advise(program: Program, timeline: Timeline) -> tuple[Advice, ...]:
     for name, rule in RULES.items():
         tried = sorted(rule(context), key=lambda one: -one.weight)[:_TRIED]
         for candidate in tried:
-            after = context.again(candidate.change)
+            after = context.again(candidate.change, candidate.neff)
             saves = context.end_ps - after.end_ps
             if after.device.outcome == "finished" and saves >= _LEAST * context.end_ps:
                 line = candidate.line

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from emulator.loaded import LoadedWord
     from emulator.sequencer import Sequencer
     from formats import isa
+    from formats.neff import Neff
     from neurontools.program.opening import Program
 
 __all__ = ["Candidate", "Context", "Row", "pricing"]
@@ -29,7 +30,8 @@ WordKey = tuple[int, str, int]  # core, engine, position in the stream
 class Candidate(NamedTuple):
     """A flaw: the rule, the line, what to do, the schedule without it, why that is right, and the rule's source.
 
-    `weight` is the picoseconds that the flaw touches; the heaviest candidates of a rule are tried.
+    `weight` is the picoseconds that the flaw touches; the heaviest candidates of a rule are tried. `neff` is the
+    program without the flaw, where another one is run.
     """
 
     rule: str
@@ -39,6 +41,7 @@ class Candidate(NamedTuple):
     proof: str
     source: str
     weight: int
+    neff: Neff | None = None
 
 
 class Context:
@@ -53,11 +56,11 @@ class Context:
         """Return when the run ended."""
         return self.timeline.end_ps
 
-    def again(self, change: Change, **asked: Any) -> Measured:
-        """Return the run under a change, without data where that decides nothing."""
+    def again(self, change: Change, neff: Neff | None = None, **asked: Any) -> Measured:
+        """Return the run under a change, of another file where one is given; without data where it decides nothing."""
         data = self.decides or bool(asked)
         return measure(
-            self.program.neff,
+            self.program.neff if neff is None else neff,
             self.program.inputs,
             change,
             data=data,
