@@ -34,6 +34,14 @@ def leaves(message: str) -> NkiValidationError:
     return complain(message).found("memcheck:oob", kernel_line())
 
 
+def _whole(method: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return a shape as integers; a quotient, which Python makes a float, would end in addresses."""
+    try:
+        return tuple(map(operator.index, shape))
+    except TypeError:
+        raise complain(f"{method}: shape {shape!r} is not made of integers") from None
+
+
 def bounds_of(tensor: Any, axis: int, item: slice) -> tuple[int, int, int]:
     """Return start, stop and step of a slice of one dimension.
 
@@ -155,7 +163,7 @@ class ViewMethods:
 
     def reshape_dim(self, dim: int, shape: Iterable[int]) -> Self:
         """Return the view with dimension `dim` split into `shape`, one of which may be -1."""
-        wanted = tuple(shape)
+        wanted = _whole("reshape_dim", tuple(shape))
         axis = self._axis(dim, "reshape_dim", partition=len(wanted) == 1)
         split = infer_shape(wanted, self.shape[axis])
         if split is None:
@@ -200,7 +208,7 @@ class ViewMethods:
             known = kind.parts.get(key)
             if known is not None:
                 return self._of_kind(known[0], self.offset)
-        new = infer_shape(wanted, self.size)
+        new = infer_shape(wanted if key is not None else _whole("reshape", wanted), self.size)
         if new is None:
             raise complain(f"{self.name}: reshape {wanted} does not fit {self.size} elements of {self.shape}")
         if self._row:

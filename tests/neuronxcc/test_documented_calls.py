@@ -122,6 +122,7 @@ def test_calls_that_do_not_fit_say_what_does(call: Any, words: str) -> None:
     (lambda x: nl.arange(64)[:, None] * nl.arange(48)[None, :], "times an index expression, which is no whole number"),
     (lambda x: nl.load(x[np.arange(64)[:, None], np.arange(48)[None, :]]), r"an array of NumPy is no index; write nl"),
     (lambda x: nisa.tensor_copy(nl.load(x), dst=nl.load(x)), r"with dst= as in the present generation"),
+    (lambda x: nl.load(x).reshape((64, 48 / 5, 5)), r"shape \(64, 9\.6, 5\) is not made of whole numbers"),
     (lambda x: nl.zeros((64, 48 / 5), nl.float32), r"shape \(64, 9\.6\) is not made of whole numbers"),
     (lambda x: nl.load(x, msak=None), r"load with msak=; did you mean mask\?"),
     (lambda x: nl.arange(128.0), r"nl\.arange does not take bounds=\(128\.0,\) \(TypeError"),
@@ -129,3 +130,13 @@ def test_calls_that_do_not_fit_say_what_does(call: Any, words: str) -> None:
 def test_indices_and_masks_of_other_kinds_say_what_to_write(call: Any, words: str) -> None:
     with pytest.raises((NkiValidationError, UnsupportedError), match=words):
         nki.jit(lambda x: call(x))(X)
+
+
+def test_a_quotient_that_is_whole_is_an_extent() -> None:
+    """Kernels write shapes as `height / 2`, which Python makes a float."""
+
+    def kernel(x: Any) -> Any:
+        parts = nl.load(x).reshape((64, 48 / 6, 6))
+        return nisa.tensor_reduce(np.max, parts, axis=[2])
+
+    np.testing.assert_array_equal(run(kernel, X), X.reshape(64, 8, 6).max(2))

@@ -156,6 +156,27 @@ def test_masked_operands_of_a_product(columns: int, width: int) -> None:
     np.testing.assert_allclose(run(kernel, A), want, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("columns", "width"), [(128, 256), (40, 256), (128, 100), (33, 5), (0, 256)])
+def test_masked_operands_of_matmul(columns: int, width: int, turned: bool) -> None:
+    """A masked left operand that is not transposed yet is transposed where it takes part, and nowhere else."""
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((128, 256), nl.float32, buffer=nl.shared_hbm)
+        i, j = nl.arange(128)[:, None], nl.arange(128)[None, :]
+        inside = (j if turned else i) < columns
+        left, right = nl.load(x[0:128, 0:128], mask=inside), nl.load(x)
+        sums = nl.full((128, 256), 7.0, nl.float32, buffer=nl.psum)
+        sums[...] += nl.matmul(left[inside], right[nl.arange(256)[None, :] < width], transpose_x=turned)
+        nl.store(out, sums)
+        return out
+
+    left = A[:, :128].T if turned else A[:, :128]
+    want = np.full((128, 256), 7, np.float32)
+    want[:columns, :width] += left[:columns] @ A[:, :width]
+    np.testing.assert_allclose(run(kernel, A), want, rtol=1e-4, atol=1e-3)
+
+
 def test_a_masked_tile_anywhere_else_is_refused() -> None:
     def kernel(x: Any) -> Any:
         tile = nl.load(x)

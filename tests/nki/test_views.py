@@ -163,6 +163,22 @@ def test_reshape_without_a_copy_is_what_numpy_does(shape: list[int], data: Any) 
         np.testing.assert_array_equal(again, copied)
 
 
+@pytest.mark.parametrize("reshape", [
+    lambda tensor: tensor.reshape((4, 24 / 2, 2)), lambda tensor: tensor.reshape(4, 12.0, 2),
+    lambda tensor: tensor.reshape_dim(1, (24 / 2, 2)),
+])  # fmt: skip
+def test_a_shape_of_quotients_is_refused(reshape: Any) -> None:
+    """As floats they came as far as the words, whose addresses are integers."""
+
+    def body() -> None:
+        tensor, _ = both((4, 24), nl.sbuf)
+        with pytest.raises(NkiValidationError, match=r"reshape\w*: shape \(.*12\.0, 2\) is not made of integers"):
+            reshape(tensor)
+        assert tensor.reshape((np.int64(4), 12, 2)).shape == (4, 12, 2)
+
+    trace_body(body)
+
+
 def test_infer_shape_fills_one_hole() -> None:
     assert infer_shape((4, -1), 24) == (4, 6)
     assert infer_shape((5, -1), 24) is None

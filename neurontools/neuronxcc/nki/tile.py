@@ -153,7 +153,7 @@ class Tile:
 
     def reshape(self, shape: Any) -> Tile:
         """Return the tile with other dimensions."""
-        return Tile(self.tensor.reshape(tuple(shape)))
+        return Tile(self.tensor.reshape(extents_of(shape)))
 
     def view(self, dtype: Any) -> Tile:
         """Return the same bytes as elements of another type."""

@@ -14,12 +14,14 @@ from neurontools.neuronxcc.nki.affine import Mask, arange, mgrid
 from neurontools.neuronxcc.nki.blocks import Blocks
 from neurontools.neuronxcc.nki.isa import copies as isa_copies
 from neurontools.neuronxcc.nki.isa.operands import on_chip
+from neurontools.neuronxcc.nki.isa.products import nc_matmul
 from neurontools.neuronxcc.nki.loops import folded, turns
-from neurontools.neuronxcc.nki.masks import held, is_empty, masked_box, masked_boxes, multiplies
+from neurontools.neuronxcc.nki.masks import Box, held, is_empty, masked_box, masked_boxes, multiplies
 from neurontools.neuronxcc.nki.partitions import operand, put
 from neurontools.neuronxcc.nki.reductions import last_axes, reduced
 from neurontools.neuronxcc.nki.refusals import HARMLESS, refuse_unknown, unknown, unsupported
 from neurontools.neuronxcc.nki.tile import (
+    Cut,
     Gathered,
     Product,
     Tile,
@@ -152,12 +154,12 @@ def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
 
 def load_transpose2d(src: Tile, *, mask: Any = None, dtype: Any = None) -> Tile:
     """Load a 2-D tensor transposed."""
-    return _turned(src.tensor, mask, lambda part: nl.load_transpose2d(part, dtype=dtype))
+    source = src.tensor
+    return _turned(source, masked_box(mask, source.shape), lambda part: nl.load_transpose2d(part, dtype=dtype))
 
 
-def _turned(tensor: NkiTensor, mask: Any, turn: Callable[[NkiTensor], NkiTensor]) -> Tile:
-    """Return a 2-D tensor transposed, what lies outside of a mask of its elements undefined."""
-    box = masked_box(mask, tensor.shape)
+def _turned(tensor: NkiTensor, box: Box | None, turn: Callable[[NkiTensor], NkiTensor]) -> Tile:
+    """Return a 2-D tensor transposed, what lies outside of a box of it undefined."""
     if box is None:
         return Tile(turn(tensor))
     empty = is_empty(box)
@@ -192,7 +194,13 @@ def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> 
         nothing = Product((x.shape[1 if transpose_x else 0], y.shape[1]), lambda dst: None)
         nothing.valid = ()
         return nothing
-    left = x if transpose_x else transpose(x)
+    if isinstance(x, Cut) and not transpose_x:
+        turned = _turned(_in_sbuf(x.whole), x.box, lambda part: nl.transpose(operand(part)))
+        left: Tile = Cut(turned, x.box[::-1])
+    else:
+        left = x if transpose_x else transpose(x)
+    if isinstance(left, Cut) or isinstance(y, Cut):
+        return nc_matmul(left, y)
     stationary, moving = _in_sbuf(left), _in_sbuf(y)
 
     def emit(dst: NkiTensor) -> None:
@@ -211,7 +219,8 @@ def _in_sbuf(x: Tile) -> NkiTensor:
 
 def transpose(x: Tile, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
     """Return a 2-D tile transposed."""
-    return _turned(_in_sbuf(x), mask, lambda part: nl.transpose(operand(part), dtype=dtype))
+    source = _in_sbuf(x)
+    return _turned(source, masked_box(mask, source.shape), lambda part: nl.transpose(operand(part), dtype=dtype))
 
 
 def broadcast_to(src: Tile, shape: Any, **unused: Any) -> Tile:
