@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,11 @@ HloFile = Annotated[
 ]
 
 _BYTECODE = b"ML\xefR"
-_MLIR = (b"module", b"#", b"builtin.module", b"//", b'"builtin.module"')
+_MLIR = (b"module", b"#", b"builtin.module", b'"builtin.module"')
+# Both kinds of text may begin with comments, of which a licence is hundreds of bytes; only HLO has those of C.
+_COMMENTS = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+# A computation that no module is written around, as tests of XLA have them: the parser says what is missing.
+_COMPUTATION = re.compile(rb"(?![^\n]*[\0-\x08\x0e-\x1f])(?:ENTRY\s+)?%?[A-Za-z_][\w.-]*\s*[({]")
 
 
 def open_module(path: Path) -> Module:
@@ -41,15 +46,17 @@ def parse_bytes(data: bytes) -> Module:
     """Return the module in bytes of any form."""
     from formats.hlo import read_hlo  # deferred: start-up
 
-    start = data[:200].lstrip()
-    if start.startswith(b"HloModule"):
+    begin = match.end() if (match := _COMMENTS.match(data)) else 0
+    start = data[begin : begin + 200]
+    is_mlir = data.startswith(_BYTECODE) or start.startswith(_MLIR)
+    if start.startswith(b"HloModule") or (not is_mlir and _COMPUTATION.match(start)):
         from formats.hlo.text import parse_module  # deferred: start-up
 
         try:
             return parse_module(data.decode())
         except UnicodeDecodeError as error:
             raise FormatError("HLO text is not UTF-8", offset=error.start) from None
-    if data.startswith(_BYTECODE) or start.startswith(_MLIR):
+    if is_mlir:
         return _from_stablehlo(data)
     return read_hlo(data)
 

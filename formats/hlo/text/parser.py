@@ -40,8 +40,9 @@ class _Parser:
 
     def module(self) -> Module:
         lexer = self.lexer
+        first = lexer.here.offset
         if lexer.name() != "HloModule":
-            lexer.fail_at(0, "is no HLO text", expected="'HloModule'")
+            lexer.fail_at(first, "is no HLO text", expected="'HloModule' and a name before all computations")
         name = lexer.name() if lexer.here.kind == "name" else lexer.string()
         module = Module(name, [], Computation("", [], Instruction("", "", _PENDING)))
         while lexer.accept(","):
