@@ -26,6 +26,7 @@ from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.scheduling import scheduled
+from neurontools.builder.spilling import Spilled
 from neurontools.builder.tiles import Tiles, place_tiles, tile_map
 from neurontools.builder.trace import SendRecvOp, Space, Trace, View, Visited
 from neurontools.builder.trace_facts import facts_of, with_shared
@@ -35,10 +36,11 @@ __all__ = ["BuiltNeff", "build"]
 
 
 class BuiltNeff:
-    """A finished file, and a report on how it was made."""
+    """A finished file, a report on how it was made, and what of its programs goes through device memory."""
 
-    def __init__(self, neff: Neff, make_report: Callable[[], Report]) -> None:
+    def __init__(self, neff: Neff, make_report: Callable[[], Report], spilled: Sequence[Spilled] = ()) -> None:
         self._neff, self._make_report = neff, make_report
+        self.spilled = spilled
 
     @cached_property
     def report(self) -> Report:
@@ -95,7 +97,10 @@ def _build(
     # a program that was changed so that it fits has allocations of its own
     tensors = [one if now is trace else tensors_of(now)
                for trace, one, (now, _) in zip(traces, tensors, placed, strict=True)]  # fmt: skip
-    traces, tiles = [trace for trace, _ in placed], [one for _, one in placed]
+    now = [trace for trace, _ in placed]
+    if any(len(one.allocations) != len(trace.allocations) for one, trace in zip(now, traces, strict=True)):
+        names = shared_names(now, tensors)  # what is spilled lies in a tensor of its own
+    traces, tiles = now, [one for _, one in placed]
     facts = with_shared([facts_of(trace) for trace in traces], common_tensors(tensors))
     landings = [one.landings for one in facts]
     for trace in (*given, *traces):
@@ -136,6 +141,7 @@ def _build(
     return BuiltNeff(
         writer.hand_over(understood=True),
         lambda: Report(name, target.name, extended, tuple([make() for make in cores])),
+        [one.spilled for one in tiles if one.spilled is not None],
     )
 
 

@@ -26,9 +26,10 @@ from neurontools.builder.trace import (
     views_of,
 )
 
-__all__ = ["split_live_ranges"]
+__all__ = ["MOVED", "changed", "covers", "overwrites", "split_live_ranges"]
 
-_MOVED = ComputeOp, MatmulOp, DmaOp, IndirectDmaOp, DmaComputeOp
+# Operations that can be given other allocations.
+MOVED = ComputeOp, MatmulOp, DmaOp, IndirectDmaOp, DmaComputeOp
 
 
 def split_live_ranges(trace: Trace, lives: Sequence[Life]) -> Trace | None:
@@ -44,7 +45,7 @@ def split_live_ranges(trace: Trace, lives: Sequence[Life]) -> Trace | None:
         tiles = dict.fromkeys(view.allocation.id for view in views_of(op))
         for tile in tiles:
             uses[tile].append(number)
-        if not isinstance(op, _MOVED):
+        if not isinstance(op, MOVED):
             whole.update(tiles)
     changes: dict[int, dict[int, Allocation]] = defaultdict(dict)  # by operation and allocation: what stands there
     made: list[Allocation] = []
@@ -55,7 +56,7 @@ def split_live_ranges(trace: Trace, lives: Sequence[Life]) -> Trace | None:
             continue
         for place in uses[old.id]:
             # the first write begins the life that there is already
-            if place > life.first and _overwrites(trace.ops[place], old):
+            if place > life.first and overwrites(trace.ops[place], old):
                 now = Allocation(number, old.space, old.name, old.dtype, old.shape, old.kind, born=place)
                 number += 1
                 made.append(now)
@@ -64,10 +65,10 @@ def split_live_ranges(trace: Trace, lives: Sequence[Life]) -> Trace | None:
     if not made:
         return None
     other = Trace(trace.target, trace.program_id, trace.num_programs)
-    other.visits = trace.visits
+    other.visits, other.spills = trace.visits, trace.spills
     other.allocations = [*trace.allocations, *made]
     other.inputs, other.outputs, other.results, other.after = trace.inputs, trace.outputs, trace.results, trace.after
-    other.ops = [_changed(op, changes[at]) if at in changes else op for at, op in enumerate(trace.ops)]
+    other.ops = [changed(op, changes[at]) if at in changes else op for at, op in enumerate(trace.ops)]
     return other
 
 
@@ -75,7 +76,7 @@ def _crosses(life: Life, edges: Iterable[int]) -> bool:
     return any(life.first <= edge <= life.last for edge in edges)
 
 
-def _overwrites(op: Op, tile: Allocation) -> bool:
+def overwrites(op: Op, tile: Allocation) -> bool:
     """Return whether an operation certainly writes every byte of a tile, and reads none of it."""
     if isinstance(op, ComputeOp):
         roles = op.instruction.OPERANDS
@@ -86,25 +87,26 @@ def _overwrites(op: Op, tile: Allocation) -> bool:
             and op.fields.get("accumulate", 1) is not None
             and len(mine) == 1
             and roles[mine[0][0]].role == "write"
-            and _all_of(mine[0][1])
+            and covers(mine[0][1])
         )
     if isinstance(op, DmaOp):
-        return op.src.allocation is not tile and _all_of(op.dst)
+        return op.src.allocation is not tile and covers(op.dst)
     if isinstance(op, IndirectDmaOp):
         others = op.src.allocation is not tile and op.index.allocation is not tile
-        return others and not (op.scatter or op.skip or op.accumulate) and _all_of(op.dst)
+        return others and not (op.scatter or op.skip or op.accumulate) and covers(op.dst)
     if isinstance(op, MatmulOp):
         inputs = op.stationary.allocation is not tile and op.moving.allocation is not tile
-        return inputs and op.accumulate is False and _all_of(op.dst)
+        return inputs and op.accumulate is False and covers(op.dst)
     return False
 
 
-def _all_of(view: View) -> bool:
+def covers(view: View) -> bool:
+    """Return whether a view is all of its tile."""
     one, shape = view.allocation, shape_of(view.dims, view.dtype.size)
     return view.partitions == one.partitions and view.offset == 0 and shape[:3] == (0, *[one.partition_bytes] * 2)
 
 
-def _changed(op: Op, now: dict[int, Allocation]) -> Op:
+def changed(op: Op, now: dict[int, Allocation]) -> Op:
     """Return an operation on other allocations."""
 
     def at(view: View) -> View:

@@ -271,7 +271,7 @@ def renumbered(trace: Trace, order: Sequence[int]) -> Trace:
     """Return the trace with its operations in another order; what stands still keeps its number."""
     place = {number: at for at, number in enumerate(order)}
     other = Trace(trace.target, trace.program_id, trace.num_programs)
-    other.visits = trace.visits
+    other.visits, other.spills = trace.visits, trace.spills
     other.allocations, other.inputs, other.outputs = trace.allocations, trace.inputs, trace.outputs
     other.results = trace.results
     other.ops = [trace.ops[number] for number in order]

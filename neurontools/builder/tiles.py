@@ -23,6 +23,7 @@ from neurontools.builder.leftovers import Leftovers
 from neurontools.builder.live_ranges import split_live_ranges
 from neurontools.builder.sharing import Loss
 from neurontools.builder.sinking import hoist_last_uses, ordered_by_bytes, sink_fills
+from neurontools.builder.spilling import Spilled, spilled
 from neurontools.builder.trace import (
     Allocation,
     LoopEndOp,
@@ -44,11 +45,15 @@ _ALLOCATION = itemgetter(View._fields.index("allocation"))
 
 
 class Tiles(NamedTuple):
-    """Lives of all tiles; (partition, byte) of each by allocation id; group of those that share bytes by choice."""
+    """Lives of all tiles; (partition, byte) of each by allocation id; group of those that share bytes by choice.
+
+    `spilled` says which of them go through device memory, None where none does.
+    """
 
     lives: list[Life]
     places: dict[int, tuple[int, int]]
     groups: dict[int, int]
+    spilled: Spilled | None = None
 
     def place(self, tile: Allocation) -> Place:
         """Return where the engines find a tile."""
@@ -106,19 +111,35 @@ def place_tiles(trace: Trace, chip: Chip) -> tuple[Trace, Tiles]:
     """Return a program and its tiles with their places; a program that fits is the one given.
 
     Where it does not, live ranges are split and fills sunk to the first use; where that is not enough, last uses are
-    hoisted. The last resort are bytes between tiles at one address of the kernel, where nobody reads what is left.
-    Raises AllocationError, for the program as the kernel has it, when none of that helps.
+    hoisted, and tiles spilled where the kernel leaves that to the compiler. The last resort are bytes between tiles at
+    one address of the kernel, where nobody reads what is left. Raises AllocationError, for the program as the kernel
+    has it, when none of that helps.
     """
     lives = lives_of(trace)
+    moved: Spilled | None = None
     try:
         places = allocate(lives, chip)
     except AllocationError:
         changed = _made_to_fit(trace, lives, chip)
+        if changed is None and trace.spills:
+            moved, changed = _spilled(trace, lives, chip)
         if changed is None:
             changed = trace, allocate(lives, chip, Leftovers(trace, lives).are_read)
         trace, places = changed
         lives = lives_of(trace)
-    return trace, Tiles(lives, places, groups_of(lives))
+    return trace, Tiles(lives, places, groups_of(lives), moved)
+
+
+def _spilled(
+    trace: Trace, lives: list[Life], chip: Chip
+) -> tuple[Spilled | None, tuple[Trace, dict[int, tuple[int, int]]] | None]:
+    split = split_live_ranges(trace, lives) or trace
+    for found in spilled(split, lives_of(split), chip):
+        try:
+            return found, (found.trace, allocate(lives_of(found.trace), chip))
+        except AllocationError:
+            continue  # bytes enough, but in gaps too small; or PSUM is full
+    return None, None
 
 
 def _made_to_fit(trace: Trace, lives: list[Life], chip: Chip) -> tuple[Trace, dict[int, tuple[int, int]]] | None:

@@ -483,6 +483,7 @@ class Trace:
     `results` is the kernel's return value with each tensor replaced by a `View`; `inputs` and `outputs` are the HBM
     allocations of the launch's tensors. `after` has, by the number of an operation, the numbers of those that must be
     complete before it begins though no byte says so. `visits` says where the kernel stood, None where nobody noted it.
+    With `spills` tiles may go through device memory where SBUF is full, as kernels of the first generation expect.
     `touched` is what a tracer found of the operations at its end; the builder takes it away.
     """
 
@@ -495,6 +496,7 @@ class Trace:
         "outputs",
         "program_id",
         "results",
+        "spills",
         "target",
         "touched",
         "visits",
@@ -512,6 +514,7 @@ class Trace:
         self.after: dict[int, set[int]] = {}
         self.visits: Visited | None = None
         self.touched: Touched | None = None
+        self.spills = False
 
     def what_is_touched(self) -> Touched:
         """Return what the operations touch: from a tracer that has just gone through them, or found now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import prod
 from operator import itemgetter
@@ -35,6 +35,7 @@ from neurontools.nki.visits import VisitRecorder
 if TYPE_CHECKING:
     from formats.neff import Neff
     from neurontools.builder import BuiltNeff
+    from neurontools.builder.spilling import Spilled
 
 __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
 
@@ -211,7 +212,25 @@ def _match_outputs(traces: list[Trace]) -> None:
 def _build(programs: list[Traced], name: str) -> BuiltNeff:
     from neurontools import builder  # deferred: start-up
 
-    return builder.build([one.trace for one in programs], name, schedule=_is_scheduled())
+    built = builder.build([one.trace for one in programs], name, schedule=_is_scheduled())
+    if built.spilled:
+        _say_spilled(built.spilled, name)
+    return built
+
+
+def _say_spilled(spilled: Sequence[Spilled], name: str) -> None:
+    """Say on standard error that tiles go through device memory: it takes time that the kernel does not show."""
+    from neurontools.text.table import bytes_text  # deferred: start-up
+
+    stored = bytes_text(sum(one.stored_bytes for one in spilled))
+    loaded = bytes_text(sum(one.loaded_bytes for one in spilled))
+    file, line = spilled[0].source[:2]
+    tiles = sum(one.tiles for one in spilled)
+    print(
+        f"neurontools: kernel {name}: SBUF is full at {file}:{line}; as AWS's compiler would, {tiles} tiles go through "
+        f"device memory, {stored} stored and {loaded} loaded again",
+        file=sys.stderr,
+    )
 
 
 def _scheduled(programs: list[Traced], name: str) -> Neff:

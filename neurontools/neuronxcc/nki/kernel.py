@@ -17,7 +17,7 @@ from neurontools.nki.arguments import map_structure
 from neurontools.nki.compile import FrameworkMethods
 from neurontools.nki.kernel import Kernel as PresentKernel
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import is_tracing
+from neurontools.nki.tracer import is_tracing, tracer
 from neurontools.program import launches
 from neurontools.program.configuration import RunConfiguration
 
@@ -53,6 +53,7 @@ def _body(function: Any, grid: tuple[int, ...]) -> Any:
 
         positional = [map_structure(one, wrap) for one in args]
         keywords = {name: map_structure(one, wrap) for name, one in kwargs.items()}
+        tracer().trace.spills = True
         results = None
         with spmd.running(spmd.Programs(grid)) as programs:
             for number, place in enumerate(product(*map(range, grid))):
