@@ -13,6 +13,7 @@ are alike again.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import islice
 from typing import ClassVar
 
@@ -45,8 +46,10 @@ class Plan(Turns):
         "_work_ps",
         "busy_ps",
         "spans",
+        "taken_back",
     )
     NOT_STATE: ClassVar = {
+        "taken_back": "told to whoever gave a run",
         **dict.fromkeys(("_behind", "_points", "_state"), "derived from the state"),
         "_lanes": "in runs and ended",
     }
@@ -62,14 +65,18 @@ class Plan(Turns):
         # they began to be, and have what was ready since or will be.
         self._bound_ps = self._filling_ps = 0
         self.spans: dict[int, tuple[Piece, ...]] = {}
-        self._points: deque[Point] = deque([Point(self._time, last_ring, {}, -1)])
+        self.taken_back: Sequence[int] = ()
+        self._points: deque[Point] = deque([(self._time, last_ring, {}, -1)])
         self._state: PlanState | None = None
         self._behind = False  # restored: callers may know spans that have not been worked out here
 
     # --- work --------------------------------------------------------------------------------------------------------
 
     def give(self, run: Run, now_ps: int) -> bool:
-        """Take over a run that was triggered now; return whether spans of others may have to be worked out again."""
+        """Take over a run that was triggered now; return whether spans of others may have to be worked out again.
+
+        Those are of the transfers in `taken_back`, or where that is empty of any.
+        """
         took = run.packet_ps * (run.packets - 1) + run.last_ps
         fill_ps = run.fill_ps
         if fill_ps and self._is_over_before(run.ready_ps, run.step_ps):
@@ -96,7 +103,7 @@ class Plan(Turns):
         behind, self._behind = self._behind, False
         points, lanes, first, last = self._points, self._lanes, self.first, self.last
         _, ring, ready, _, _, _, fill, step = run
-        if len(points) > _PASSED and points[1].time[0] < now_ps:
+        if len(points) > _PASSED and points[1][0][0] < now_ps:
             self._pass_by(now_ps)
         lane = lanes.get(ring)
         if lane is None:
@@ -114,32 +121,30 @@ class Plan(Turns):
             else:
                 self._work_ps = work + took
         latest_ps = final if step > 0 else begin
-        if latest_ps > self._bound_ps:
-            self._bound_ps = latest_ps
-        self._bound_ps += took
+        bound_ps = self._bound_ps
+        self._bound_ps = took + (latest_ps if latest_ps > bound_ps else bound_ps)  # noqa: FURB136
         if fill > self._filling_ps:
             self._filling_ps = fill
-        if ring in self._heads:
-            return behind
-        at, further = self._time
-        if at + further * first < begin and at + further * last < final:
-            self._heads[ring] = self._head(lane, len(lane.ends))
-            return behind
-        # Back to when the ring ran empty, and where the run is ready later, to the last point before that.
-        moved = False
-        while len(points) > 1:
-            point = points[-1]
-            if point.last_ring == ring:
-                break
-            at, further = point.time
-            if at + further * first < begin and at + further * last < final:
-                break
-            points.pop()
-            lanes[point.last_ring].ends.pop()
-            moved = True
-            self.spans.pop(point.transfer, None)
-        self._go_back()  # also from turns towards a transfer that some of the engines had not finished
-        return moved or behind
+        taken_back: Sequence[int] = ()
+        heads = self._heads
+        if ring not in heads:
+            at, further = time = self._time
+            is_later = at + further * first < begin and at + further * last < final
+            # Back to when the ring ran empty, and where the run is ready later, to the last point before that.
+            while not is_later and len(points) > 1:
+                (at, further), before, _, transfer = points[-1]
+                if before == ring or (at + further * first < begin and at + further * last < final):
+                    break
+                points.pop()
+                lanes[before].ends.pop()
+                self.spans.pop(transfer, None)
+                taken_back = [*taken_back, transfer]
+            if is_later or points[-1][0] is time:
+                heads[ring] = self._head(lane, len(lane.ends))
+            else:
+                self._go_back()  # also from turns towards a transfer that some of the engines had not finished
+        self.taken_back = () if behind else taken_back
+        return behind or bool(taken_back)
 
     def _head(self, lane: Lane, index: int) -> Head:
         """Return the head of a ring of which nothing is under way."""
@@ -153,7 +158,7 @@ class Plan(Turns):
 
     def _trim(self, ring: int, lane: Lane) -> None:
         """Forget runs of a ring that nothing goes back to."""
-        served = len(lane.ends) - sum([point.last_ring == ring for point in self._points])
+        served = len(lane.ends) - sum([last_ring == ring for _, last_ring, _, _ in self._points])
         if served > _SERVED:
             lane.start, lane.before = lane.start + served, lane.ends[served - 1]
             del lane.runs[:served], lane.ends[:served]
@@ -162,7 +167,7 @@ class Plan(Turns):
         """Drop the points that nothing takes the plan back to: what comes is ready now or later."""
         points, first, last = self._points, self.first, self.last
         while len(points) > 1:
-            at, further = points[1].time
+            at, further = points[1][0]
             if at + further * first >= now_ps or at + further * last >= now_ps:
                 break
             points.popleft()
@@ -189,11 +194,15 @@ class Plan(Turns):
         time, further = self._time
         if time + further * first >= begin and time + further * last >= end:
             return False
-        left, count, lanes = 0, 0, self._lanes
-        for ring, (run, number, packets, _, _) in self._heads.items():
+        left, lanes = 0, self._lanes
+        for run, _, packets, _, _ in self._heads.values():
+            left += run[4] * (packets - 1) + run[5]
+        if time + left + further * first >= begin and time + left + further * last >= end:
+            return False
+        count = 0
+        for ring, (_, number, _, _, _) in self._heads.items():
             lane = lanes[ring]
             behind = lane.runs[number - lane.start + 1 :]
-            left += run.packet_ps * (packets - 1) + run.last_ps
             for _, _, _, many, packet, took, _, _ in behind:
                 left += packet * (many - 1) + took
             count += 1 + len(behind)
@@ -285,7 +294,7 @@ class Plan(Turns):
                 heads[ring] = run, number, left, time if is_late else _LONG_AGO, begin >= 0 <= end
             else:
                 del heads[ring]
-            points.append(_made(Point, (time, ring, heads.copy(), done)))
+            points.append((time, ring, heads.copy(), done))
 
     def forget(self, transfer: int) -> None:
         """Keep the span of a transfer that is complete no longer."""
@@ -303,7 +312,7 @@ class Plan(Turns):
         made._time, made._last_ring = self._time, self._last_ring
         made._since, made._work_ps = self._since, self._work_ps
         made._bound_ps, made._filling_ps = self._bound_ps, self._filling_ps
-        made._points = self._points.copy()
+        made._points, made.taken_back = self._points.copy(), ()
         self.last = engine - 1
         made._state = self._state = None
         return made
@@ -325,22 +334,20 @@ class Plan(Turns):
         if len(mine) != len(theirs):
             return 0
         for one, another in zip(islice(reversed(mine), len(mine) - 1), reversed(theirs), strict=False):
-            if one is not another and (
-                one.time != another.time or one.transfer != another.transfer or one.heads != another.heads
-            ):
+            if one is not another and (one[0] != another[0] or one[3] != another[3] or one[2] != another[2]):
                 # Neither is over: what is given until then may change them, but hardly ever to the same.
-                at, step = max(one.time, another.time)
+                at, step = max(one[0], another[0])
                 return at + step * (other.last if step > 0 else self.first)
-        base, its = mine[0], theirs[0]
+        (base_time, base_ring, _, served), (its_time, its_ring, _, _) = mine[0], theirs[0]
         (heads, ended), (its_heads, its_ended) = self._base(now_ps), other._base(now_ps)
-        if heads != its_heads or ended != its_ended or base.last_ring != its.last_ring:
+        if heads != its_heads or ended != its_ended or base_ring != its_ring:
             return 0
-        if base.time != its.time:
+        if base_time != its_time:
             # Where engines were idle in between, when they were through is of no account.
-            if not (self._waits(base.time, heads, now_ps) and other._waits(its.time, heads, now_ps)):
+            if not (self._waits(base_time, heads, now_ps) and other._waits(its_time, heads, now_ps)):
                 return 0
             if len(mine) == 1:
-                if time != base.time or other._time != its.time:
+                if time != base_time or other._time != its_time:
                     return 0
                 time = other._time
         if time != other._time or not self._has_the_runs_of(other, heads):
@@ -351,13 +358,13 @@ class Plan(Turns):
                 if lane.ends:
                     lane.ends[-1] = _LONG_AGO
                 lane.before = _LONG_AGO
-        if base.time != its.time:
+        if base_time != its_time:
             runs = [run for run, *_ in heads.values()]
             starts = [run.ready_ps + run.step_ps * (self.first if run.step_ps > 0 else other.last) for run in runs]
-            base = base._replace(time=(min([now_ps, *starts]) - 1, 0))
+            base_time = min([now_ps, *starts]) - 1, 0
             if len(mine) == 1:
-                self._time = base.time
-        mine[0] = base._replace(heads=heads)
+                self._time = base_time
+        mine[0] = base_time, base_ring, heads, served
         spans = self.spans
         for transfer, pieces in other.spans.items():
             own = spans.get(transfer, ())
@@ -375,10 +382,10 @@ class Plan(Turns):
     def _base(self, since_ps: int = -1) -> tuple[dict[int, Head], dict[int, Time]]:
         """Return the heads at the first point, and when rings that had nothing left ended, if not before a time."""
         points, first, last = self._points, self.first, self.last
-        heads, ended = points[0].heads.copy(), {}
+        heads, ended = points[0][2].copy(), {}
         later: dict[int, int] = {}
-        for point in islice(points, 1, None):
-            later[point.last_ring] = later.get(point.last_ring, 0) + 1
+        for _, last_ring, _, _ in islice(points, 1, None):
+            later[last_ring] = later.get(last_ring, 0) + 1
         for ring, lane in self._lanes.items():
             if ring in heads:
                 continue
@@ -397,15 +404,15 @@ class Plan(Turns):
         None where it is not, or where engines have begun the first of it.
         """
         self._pass_by(now_ps)
-        base = self._points[0]
-        at, step = base.time
+        time, last_ring, _, _ = self._points[0]
+        at, step = time
         heads, ended = self._base(now_ps)
         if self._behind or ended or len(heads) != 1 or max(at + step * self.first, at + step * self.last) >= now_ps:
             return None
         ((ring, (_, number, left, _, _)),) = heads.items()
         lane = self._lanes[ring]
         runs = lane.runs[number - lane.start :]
-        return (base.time, ring, runs) if base.last_ring == ring and left == runs[0].packets else None
+        return (time, ring, runs) if last_ring == ring and left == runs[0].packets else None
 
     def _waits(self, time: Time, heads: dict[int, Head], now_ps: int) -> bool:
         """Return whether engines were through before now, and had nothing to do until something got ready."""
@@ -431,15 +438,15 @@ class Plan(Turns):
     def snapshot(self) -> PlanState:
         """Return what it was given as a value, for `restore`."""
         if self._state is None:
-            base, *later = self._points
-            planned = {point.transfer for point in later}
+            (time, last_ring, _, _), *later = self._points
+            planned = {transfer for _, _, _, transfer in later}
             heads, ended = self._base()
             runs = []
             for ring, lane in self._lanes.items():
                 start = heads[ring][1] if ring in heads else lane.start + len(lane.runs)
                 runs.append((ring, start, tuple(lane.runs[start - lane.start :])))
             self._state = PlanState(
-                self.first, self.last, self.busy_ps, base.time, base.last_ring, self._since, self._work_ps,
+                self.first, self.last, self.busy_ps, time, last_ring, self._since, self._work_ps,
                 self._bound_ps, self._filling_ps, tuple(heads.items()), tuple(runs), tuple(ended.items()),
                 tuple(item for item in self.spans.items() if item[0] not in planned))  # fmt: skip
         return self._state
@@ -455,5 +462,5 @@ class Plan(Turns):
         for ring, start, runs in state.runs:
             lane = self._lanes[ring] = Lane(start, ended.get(ring, (0, 0)))
             lane.runs.extend(runs)
-        self._points = deque([Point(state.time, state.last_ring, dict(state.heads), -1)])
+        self._points = deque([(state.time, state.last_ring, dict(state.heads), -1)])
         self._go_back()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import ClassVar
 
 from emulator.dma.arbitration import Plan
@@ -48,7 +48,7 @@ class DmaEngines:
         "core": "wiring", "_count": "wiring", "_owners": "wiring", "_rings": "wiring",
         "quiet": "in the plans for whoever asks for the state",
         "_is_asked": "whether somebody asks for the state",
-        **dict.fromkeys(("_in_row", "_planned", "_ring"), "what was given since there are plans"),
+        **dict.fromkeys(("_changed", "_in_row", "_planned", "_ring", "_sums"), "what was given since there are plans"),
     }  # fmt: skip
 
     def __init__(self, core: int, count: int) -> None:
@@ -60,6 +60,8 @@ class DmaEngines:
         self.plans = [Plan(0, count - 1)]
         self.quiet: Quiet | None = Quiet([DMA_RINGS - 1] * count)
         self._is_asked = False
+        self._sums: dict[int, int] = {}  # of when engines are through with a transfer, while there are plans
+        self._changed: set[int] | None = None  # by what was given last, while there are plans
         self._planned = self._in_row = 0
         self._ring = -1
         self._apart_ps = 0  # until when plans are not expected to be alike
@@ -123,23 +125,33 @@ class DmaEngines:
         if len(self.plans) > 1 and self._apart_ps < now_ps:
             self._join(now_ps)
         moved = False
+        changed: set[int] | None = set()
         plans = self.plans
         for first, last, packets, packet_ps, last_ps in stretches:
             run = _made(Run, (transfer, ring, ready_ps, packets, packet_ps, last_ps, fill_ps, step_ps))
             index = 0 if plans[0].first == first and plans[-1].last == last else self._cut(first, last)
             while index < len(plans) and plans[index].first <= last:
+                plan = plans[index]
                 try:
-                    moved |= plans[index].give(run, now_ps)
+                    if plan.give(run, now_ps):
+                        moved = True
+                        if not plan.taken_back:
+                            changed = None
+                        elif changed is not None:
+                            changed.update(plan.taken_back)
                 except Apart as apart:
                     self._part(index, *apart.engines)
                 else:
                     index += 1
+        self._changed = changed
+        if moved:
+            self._sums.clear()
         return moved
 
-    def met_by(self, transfer: int) -> int | None:
-        """Return the only one whose times a transfer changed that was handed out just now, None where all may be."""
-        served = None if self.quiet is None else self.quiet.served.get(transfer)
-        return None if served is None or served.met is None else served.met.number
+    @property
+    def changed(self) -> Container[int] | None:
+        """Return those whose times were changed by what was handed out last, None where all may be."""
+        return self._changed if self.quiet is None else self.quiet.changed
 
     def times(self, transfer: int, engines: int) -> tuple[int, Iterable[Piece]]:
         """Return when the last of so many engines is through with a transfer, and the pieces of all."""
@@ -150,8 +162,10 @@ class DmaEngines:
         end, parts = 0, self._parts(transfer, engines)
         for begin, final, pieces in parts:
             for first, last, _, _, (at, step) in pieces:
-                if step:
-                    at += step * (min(last, final) if step > 0 else max(first, begin))
+                if step > 0:
+                    at += step * (last if last < final else final)  # noqa: FURB136  a call takes twice as long
+                elif step:
+                    at += step * max(first, begin)
                 if at > end and first <= final and last >= begin:
                     end = at
         return end, Pieces(parts)
@@ -166,6 +180,9 @@ class DmaEngines:
 
     def summed_ends_ps(self, transfer: int, engines: int) -> int:
         """Return the sum of when each of the first so many engines is through with a transfer, as their plans say."""
+        total = self._sums.get(transfer)
+        if total is not None:
+            return total
         total = 0
         for begin, final, pieces in self._parts(transfer, engines):
             for first, last, _, _, (at, step) in pieces:
@@ -176,6 +193,7 @@ class DmaEngines:
                 if first <= last:
                     many = last - first + 1
                     total += many * at + step * (first + last) * many // 2
+        self._sums[transfer] = total
         return total
 
     def _parts(self, transfer: int, engines: int) -> list[Shown]:
@@ -204,6 +222,7 @@ class DmaEngines:
         """Keep the spans of a transfer that is complete no longer."""
         if self.quiet is not None and self.quiet.served.pop(transfer, None) is not None:
             return
+        self._sums.pop(transfer, None)
         for plan in self.plans:
             plan.forget(transfer)
 
@@ -261,6 +280,7 @@ class DmaEngines:
         # Idle until something gets ready: when they were through is of no account.
         before = max(min([now_ps, *[one.begun_ps for one in live]]) - 1, 0)
         self.quiet, self.plans, self._planned = None, [], 0
+        self._sums.clear()
         for engine, ring in enumerate(rings):
             if not engine or ring != rings[engine - 1]:
                 self.plans.append(Plan(engine, engine, before, ring))
@@ -353,6 +373,7 @@ class DmaEngines:
         """Return to a state that `snapshot` gave."""
         self.release()
         self._is_asked, self.quiet = True, None
+        self._sums.clear()
         self.busy_before[:], self._apart_ps = state.busy_before, state.apart_ps
         self.plans = []
         for held in state.plans:

@@ -3,182 +3,37 @@
 Where a transfer meets no other on any engine, each serves it when it is ready.  Where it meets none but those before it
 in its ring, engines go on to it when they are through with these.  Where two meet, of different rings, an engine serves
 the one that is ready first, packet by packet, and both in turn once the other is ready: when each ends is worked out at
-once.  Whatever is more than that (`Quiet.give` returns None) is for the plans of
-`emulator.dma.arbitration`.
+once.  So it is where short ones come beside a long one (`emulator.dma.row`).  Whatever is more than that
+(`Quiet.give` returns None) is for the plans of `emulator.dma.arbitration`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 
-from emulator.dma.work import Piece
+from emulator.dma.row import Row, row_before
+from emulator.dma.served import Served
 
-__all__ = ["Quiet", "Served"]
+__all__ = ["Quiet"]
 
-_made = tuple.__new__  # a named tuple in half the time
+_LONGEST = 40  # transfers in the line while something is served beside a row
 _KEPT = 16  # transfers that are over, kept to know which ring was served last
-
-
-class Served:
-    """One transfer on engines 0 to `last`: ready at `ready_ps` on the first, `step_ps` later on each further one.
-
-    It starts at `start_ps`, `turn_ps` later on each further engine: then, or when the one that it is `behind` in its
-    ring is through. `ends` are those of each engine where it `met` another, else it takes `took_ps` everywhere. Where
-    only some engines go on to it from the one before it, `starts` are those of each engine, and so are `ends`.
-    `begun_ps` is when the first engine has it ready, `saved_ps` the filling that waiting saved it, `mean_ps` its end on
-    average, -1 until somebody asks.
-    """
-
-    __slots__ = (
-        "begun_ps", "behind", "end_ps", "ends", "fill_ps", "follower", "last", "last_ps", "mean_ps", "met", "number",
-        "packet_ps", "packets", "ready_ps", "ring", "saved_ps", "start_ps", "starts", "step_ps", "took_ps", "turn_ps",
-    )  # fmt: skip
-
-    def __init__(
-        self, number: int, ring: int, ready_ps: int, step_ps: int, last: int, packets: int, packet_ps: int,
-        last_ps: int, fill_ps: int,
-    ) -> None:  # fmt: skip
-        self.number, self.ring, self.ready_ps, self.step_ps, self.last = number, ring, ready_ps, step_ps, last
-        self.packets, self.packet_ps, self.last_ps, self.fill_ps = packets, packet_ps, last_ps, fill_ps
-        self.took_ps = took = fill_ps + packet_ps * (packets - 1) + last_ps
-        self.ends: list[int] | None = None
-        self.starts: list[int] | None = None
-        self.met: Served | None = None
-        self.behind: Served | None = None
-        self.follower: Served | None = None
-        self.start_ps, self.turn_ps, self.saved_ps, self.mean_ps = ready_ps, step_ps, 0, -1
-        final = ready_ps + step_ps * last
-        if step_ps < 0:
-            ready_ps, final = final, ready_ps
-        self.begun_ps, self.end_ps = ready_ps, final + took
-
-    def follow(self, other: Served) -> bool:
-        """Be served behind another of the ring that is not over; return whether that is told here.
-
-        Engines that go on to it were not idle, and fill no pipe.
-        """
-        last, ready, step = self.last, self.ready_ps, self.step_ps
-        even = other.even_end(last)
-        if even is not None:
-            start, turn = even
-            ahead, slope = ready - start, step - turn
-            if ahead <= 0 and ahead + slope * last <= 0:
-                self.start_ps, self.turn_ps = start, turn
-                self.took_ps -= self.fill_ps
-                self.saved_ps, self.fill_ps = self.fill_ps, 0
-                self.end_ps = start + self.took_ps + (turn * last if turn > 0 else 0)
-                self.behind, other.follower = other, self
-                return True
-        if other.ends is not None:
-            return False
-        starts, ends, took = [], [], self.took_ps
-        through, turn = other.start_ps + other.took_ps, other.turn_ps
-        for engine in range(last + 1):
-            begin = ready + step * engine
-            end = through + turn * engine
-            if engine > other.last or begin > end:
-                starts.append(begin)
-                ends.append(begin + took)
-            else:
-                starts.append(end)
-                ends.append(end + took - self.fill_ps)
-        self.starts, self.ends, self.end_ps, self.saved_ps = starts, ends, max(ends), self.fill_ps
-        self.behind, other.follower = other, self
-        return True
-
-    def even_end(self, last: int) -> tuple[int, int] | None:
-        """Return when engines up to one are through with it: on the first, and so much later on each; None if not."""
-        if last > self.last:
-            return None
-        ends = self.ends
-        if ends is None:
-            return self.start_ps + self.took_ps, self.turn_ps
-        step = ends[1] - ends[0] if last else 0
-        for engine in range(2, last + 1):
-            if ends[engine] - ends[engine - 1] != step:
-                return None
-        return ends[0], step
-
-    def __iter__(self) -> Iterator[Piece]:
-        """Return an iterator over when engines serve it."""
-        whole = self.whole
-        if self.ends is None:
-            return iter((whole,))
-        _, _, ready, before, _ = whole
-        if self.starts is not None:
-            both = zip(self.starts, self.ends, strict=True)
-            return iter([_made(Piece, (at, at, ready, (start, 0), (end, 0))) for at, (start, end) in enumerate(both)])
-        return iter([_made(Piece, (at, at, ready, before, (end, 0))) for at, end in enumerate(self.ends)])
-
-    @property
-    def whole(self) -> Piece:
-        """Return when engines serve it, as one piece: where it met another, its end is that of none of them."""
-        ready, before = (self.ready_ps, self.step_ps), (self.start_ps, self.turn_ps)
-        end = self.start_ps + self.took_ps, self.turn_ps
-        return Piece(0, self.last, ready, (0, 0) if before == ready else before, end)
-
-    @property
-    def started_ps(self) -> int:
-        """Return when the first engine begins."""
-        return self.whole.begun_ps if self.starts is None else min(self.starts)
-
-    def all_ends(self) -> list[int]:
-        """Return when each engine is through with it."""
-        if self.ends is not None:
-            return self.ends.copy()
-        end, step = self.start_ps + self.took_ps, self.turn_ps
-        return [end] * (self.last + 1) if not step else list(range(end, end + step * (self.last + 1), step))
-
-    def mean_end_ps(self) -> int:
-        """Return when engines are through with it, on average; `mean_ps` is that, once somebody has asked."""
-        count = self.last + 1
-        if self.ends is not None:
-            self.mean_ps = sum(self.ends) // count
-        else:
-            end, step = self.start_ps + self.took_ps, self.turn_ps
-            self.mean_ps = (count * end + step * self.last * count // 2) // count
-        return self.mean_ps
-
-    def end_on(self, engine: int) -> int:
-        """Return when an engine is through with it."""
-        return self.start_ps + self.turn_ps * engine + self.took_ps if self.ends is None else self.ends[engine]
-
-    def ends_before(self, start_ps: int, turn_ps: int, last: int) -> bool:
-        """Return whether each engine up to one is through with it before a time, so much later on each."""
-        return all(self.end_on(engine) < start_ps + turn_ps * engine for engine in range(min(last, self.last) + 1))
-
-    def meets(self, other: Served) -> bool:
-        """Return whether, on some engine, neither is over before the other is ready."""
-        return not (other.is_before(self) or self.is_before(other))
-
-    def is_before(self, other: Served) -> bool:
-        """Return whether every engine of both is through with it before the other is ready."""
-        ready, step = other.ready_ps, other.step_ps
-        common = min(other.last, self.last)
-        ends = self.ends
-        if ends is None:
-            ahead, slope = ready - self.start_ps - self.took_ps, step - self.turn_ps
-            return ahead > 0 and ahead + slope * common > 0
-        if self.end_ps < other.begun_ps:
-            return True
-        for engine in range(common + 1):
-            if ends[engine] >= ready:
-                return False
-            ready += step
-        return True
 
 
 class Quiet:
     """Transfers of a core's engines that have ended or are known to end where nothing else comes.
 
     They lie in a line by when they are ready: any two of it are one behind the other on every engine, but for pairs
-    that meet, and those that wait in their ring for the one before.
+    that meet, and those that wait in their ring for the one before. What is served beside a `_row` does not: while that
+    is not over, there is nothing else.
     """
 
     __slots__ = (
-        "_end_ps", "_gone", "_latest", "_less", "_line", "_only", "_parted", "_ready", "_rings", "_whole_ps", "served",
+        "_end_ps", "_gone", "_latest", "_less", "_line", "_only", "_parted", "_ready", "_rings", "_row", "_whole_ps",
+        "changed", "served",
     )  # fmt: skip
 
     def __init__(self, rings: list[int]) -> None:
@@ -189,7 +44,9 @@ class Quiet:
         self._latest: dict[int, Served] = {}  # of each ring
         self._parted = False  # whether something in the line has `starts`
         self._only = -1  # the ring of all that is in the line, -1 where there are several
+        self._row: Row | None = None
         self.served: dict[int, Served] = {}
+        self.changed: Sequence[int] = ()  # others whose times were changed by what was given last
         self._end_ps = 0  # when the last of what is in the line ends, or later
         self._whole_ps = 0  # how long what was given moves data on every engine
         self._less = [0] * len(rings)  # and by how much less on each
@@ -207,10 +64,23 @@ class Quiet:
         new = Served(number, ring, ready_ps, step_ps, last, packets, packet_ps, last_ps, fill_ps)
         before = self._latest.get(ring)
         begun_ps = new.begun_ps
-        if before is not None and (before.end_ps < begun_ps or before.is_before(new)):
-            before = None  # through with it: else a ring is served in order
-        if before is not None and (before.ready_ps > ready_ps or not new.follow(before)):
-            return None
+        self.changed = ()
+        row = self._row
+        if row is not None:
+            if row.end_ps < begun_ps:
+                row = self._row = None
+            elif ring != row.ring:
+                return self._visit(row, new)
+            elif row.is_over:
+                return None
+        if before is not None:
+            # Where engines are not through with it, they are served in order.
+            is_told = None if before.end_ps < begun_ps else new.follow(before)
+            if is_told is None:
+                before = None
+            elif not is_told or before.ready_ps > ready_ps:
+                before.follower = None
+                return None
         at = bisect_right(self._ready, ready_ps)
         meeting: Sequence[Served] = ()
         if self._end_ps < begun_ps or not line:
@@ -230,13 +100,18 @@ class Quiet:
             else:
                 # Others are of no account where engines are through with them before they go on to this one.
                 start, turn = new.start_ps, new.turn_ps
-                is_told = all(one.ring == ring or one.ends_before(start, turn, last) for one in meeting)
+                is_told = not meeting or all(one.ring == ring or one.ends_before(start, turn, last) for one in meeting)
             if not is_told:
                 before.follower = None
                 return None
         elif meeting:
             met = meeting[0]
-            if len(meeting) > 1 or met.ends is not None or met.behind is not None or met.follower is not None:
+            if len(meeting) > 1 or met.behind is not None or met.follower is not None or met.packets > 2 * packets:
+                begun = row_before(new, self._latest.values())
+                visited = None if begun is None else self._visit(begun, new)
+                if visited is not None or len(meeting) > 1 or met.behind is not None or met.follower is not None:
+                    return visited
+            if met.ends is not None:
                 return None
             found = _together(met, new)
             if found is None:
@@ -253,16 +128,44 @@ class Quiet:
             met.ends, new.ends = ends, others
             met.end_ps, new.end_ps = end_ps, its_end_ps
             met.mean_ps = -1
+            self.changed = (met.number,)
         if new.end_ps > self._end_ps or met is not None:
             self._end_ps = max(self._end_ps, new.end_ps, 0 if met is None else met.end_ps)
-        if not line:
-            self._only = ring
-        elif self._only != ring:
-            self._only = -1
-        line.insert(at, new)
-        self._ready.insert(at, ready_ps)
-        self._latest[ring] = self.served[number] = new
+        self._line_up(at, new)
+        if row is not None:
+            row.follow(new)
         return met is not None
+
+    def _line_up(self, at: int, new: Served) -> None:
+        """Put a transfer into the line."""
+        if not self._line:
+            self._only = new.ring
+        elif self._only != new.ring:
+            self._only = -1
+        self._line.insert(at, new)
+        self._ready.insert(at, new.ready_ps)
+        self._latest[new.ring] = self.served[new.number] = new
+
+    def _visit(self, row: Row, new: Served) -> bool | None:
+        """Have engines serve a transfer beside a row; return as `give`."""
+        if len(self._line) > _LONGEST:
+            return None  # it is as long as the row may have to be planned
+        changed = row.visit(new, self._latest.values())
+        if changed is None:
+            return None
+        took, less = new.took_ps, self._less
+        self._whole_ps += took
+        for engine in range(new.last + 1, len(less)):
+            less[engine] += took
+        if row.end_ps > self._end_ps:
+            self._end_ps = row.end_ps
+        self._row, self.changed = row, [one.number for one in changed]
+        self._parted = self._parted or row.is_uneven
+        if row.is_over:  # and is outlasted
+            self._line_up(bisect_right(self._ready, new.ready_ps), new)
+        else:
+            self._latest[new.ring] = self.served[new.number] = new
+        return bool(changed)
 
     def stand_behind(self, ring: int, time: tuple[int, int]) -> None:
         """Have engines free when they are through with a transfer of a ring: that on the first, so much later on each.
@@ -330,11 +233,14 @@ class Quiet:
             count += 1
         if self._parted:
             # Nor is one that some engines go on from, which cannot be told of without it.
-            kept = [one.behind for one in line[count:] if one.starts is not None]
-            count = min([count, *[place for place, one in enumerate(line[:count]) if one in kept]])
+            kept, most = [], len(line) + 1
+            while most > count:
+                most = count
+                kept = [one.behind for one in line[count:] if one.starts is not None]
+                count = min([count, *[place for place, one in enumerate(line[:count]) if one in kept]])
             self._parted = bool(kept)
         for one in line[:count]:
-            met, one.met = one.met, None
+            met, one.met, one.guests = one.met, None, None
             follower, one.follower = one.follower, None
             if follower is not None:
                 follower.behind = None
@@ -365,7 +271,9 @@ class Quiet:
     def live(self, now_ps: int) -> list[Served]:
         """Return what is not over, of each ring in order."""
         self._pass_by(now_ps)
-        return self._line
+        line = self._line
+        guests = [guest for one in line for guest in one.guests or ()]
+        return sorted([*guests, *line], key=attrgetter("ready_ps")) if guests else line
 
     def release(self) -> None:
         """Let go of each other what met or waits in a row; nothing may be handed out after that."""

@@ -226,7 +226,7 @@ class DmaSystem:
             for hook in device.hooks.plan:
                 hook(transfer, memory)
         if moved:
-            self._reschedule(queue, number)
+            self._reschedule(queue)
         if is_alone:
             self._schedule(queue, now_ps)
         transfer.state = "queued"
@@ -264,7 +264,7 @@ class DmaSystem:
         moved = self._engines_of(queue.core).give(number, queue.ring, now_ps, 0, (stretch,), 0, now_ps)
         self._settled = False
         if moved:
-            self._reschedule(queue, number)
+            self._reschedule(queue)
         found = Carrying(queue.core, number)
         self.carried[found] = now_ps
         return found
@@ -331,12 +331,12 @@ class DmaSystem:
             return 0
         return held_up_until(queue, self._beside[core], self.engines[core], room, now_ps)
 
-    def _reschedule(self, given: DmaQueue, number: int) -> None:
-        """Complete the oldest transfers of queues at other times where a transfer that one was given changes them."""
-        met = self.engines[given.core].met_by(number)
+    def _reschedule(self, given: DmaQueue) -> None:
+        """Complete the oldest transfers of queues at other times where what one was given just now changes them."""
+        changed = self.engines[given.core].changed
         for queue in self._beside[given.core]:
             pending = queue.pending
-            if len(pending) > (queue is given) and (met is None or met == pending[0].number):
+            if len(pending) > (queue is given) and (changed is None or pending[0].number in changed):
                 transfer = pending[0]
                 transfer.plan = self._planned(queue, transfer)
                 due = transfer.plan.planned_ps

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar, Protocol
 
-from emulator.dma.quiet import Served
+from emulator.dma.served import Served
 from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from formats.dtypes import Dtype

@@ -44,6 +44,11 @@ class Run(NamedTuple):
 Head = tuple[Run, int, int, Time, bool]
 
 
+# An engine when it has finished a transfer: the time, the ring, heads of rings with work by what was given when that
+# was found, which are never changed as plans share points, and the transfer.
+Point = tuple[Time, int, dict[int, Head], int]
+
+
 class Piece(NamedTuple):
     """When engines `first` to `last` serve a transfer: it has begun when it is ready and `before` has ended."""
 
@@ -139,15 +144,6 @@ class Lane:
         made.start, made.before = self.start, self.before
         made.runs, made.ends = self.runs.copy(), self.ends.copy()
         return made
-
-
-class Point(NamedTuple):
-    """An engine when it has finished a transfer; `heads` of rings with work by what was given when that was found."""
-
-    time: Time
-    last_ring: int
-    heads: dict[int, Head]  # never changed: plans share points
-    transfer: int
 
 
 def within(pieces: tuple[Piece, ...], first: int, last: int) -> tuple[Piece, ...]:

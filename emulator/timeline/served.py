@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from emulator.dma import quiet
+from emulator.dma import served
 from emulator.dma.work import Piece
 
 __all__ = ["Served"]
@@ -60,7 +60,7 @@ class Served:
         kept = self._pieces
         self._first[row] = len(kept) // _NUMBERS
         begun: int | None
-        if isinstance(pieces, quiet.Served) and pieces.starts is None:
+        if isinstance(pieces, served.Served) and pieces.starts is None:
             whole = pieces.whole
             first, last, ready, before, end = whole
             if pieces.ends is not None:

@@ -261,6 +261,27 @@ STREAMS = st.tuples(
     st.lists(st.tuples(st.integers(0, 5), st.one_of(st.just(0), st.integers(0, 40), st.integers(0, 500)),
                        st.sampled_from((40, 40, 45, 200))), min_size=6, max_size=30),
 )  # fmt: skip
+# One of many packets, or more of them in a row, beside many short ones.
+LONG = st.tuples(
+    st.lists(st.tuples(st.sampled_from((0, 10, 15, 30, -5)), st.integers(33, 90), st.integers(1, 30),
+                       st.sampled_from((0, 0, 12))), min_size=1, max_size=3),
+    st.lists(st.tuples(st.sampled_from((0, 1, 2, 2, 2, 2, 3)), st.integers(0, 3),
+                       st.one_of(st.just(0), st.integers(0, 60), st.integers(0, 700)),
+                       st.sampled_from((0, 10, 15)), st.integers(1, 9), st.integers(1, 30), st.sampled_from((0, 12))),
+             min_size=3, max_size=25),
+)  # fmt: skip
+# A row in one ring, and what comes beside it in another, now and then in a third.
+BESIDE = st.tuples(
+    *[
+        st.lists(st.tuples(st.sampled_from(steps), st.one_of(st.integers(1, 2), st.integers(3, 12), st.integers(5, 60)),
+                           st.integers(1, 30), st.sampled_from((0, 0, 12))), min_size=2, max_size=2)
+        for steps in ((0, 10, 15, 30, -5), (0, 10, 15, -5))
+    ],
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from((0, 0, 1))), min_size=2, max_size=7),  # the row
+    st.lists(st.tuples(st.sampled_from((0, 1, 1, 1, 1, 1, 1, 1, 2)), st.sampled_from((0, 0, 1)),
+                       st.one_of(st.just(0), st.integers(0, 40), st.integers(0, 900)),
+                       st.sampled_from((60, 60, 60, 30, 99))), min_size=1, max_size=12),
+)  # fmt: skip
 SEEN: Counter[str] = Counter()  # how engines did what they were given in the tests below
 
 
@@ -273,10 +294,14 @@ def test_engines_do_with_plans_and_without_what_each_would_alone() -> None:
     check_backlogs()
     check_followed()
     check_streams()
+    check_long()
+    check_beside()
     # What Hypothesis comes up with must have gone all ways: two that meet, one that waits in its ring, plans made
     # in the middle and left again, also while some still wait; one behind one that met another, and one behind which
-    # only some engines had work.
-    ways = ("alone", "met", "waits", "plans", "made", "left", "waiting", "asked", "behind two", "partly")
+    # only some engines had work; and some whose times changed while those of others did not; one
+    # beside a row, and one that outlasts it.
+    ways = ("alone", "met", "waits", "plans", "made", "left", "waiting", "asked", "behind two", "partly", "some",
+            "beside", "outlasting")  # fmt: skip
     assert min(SEEN[way] for way in ways) > 50, SEEN
 
 
@@ -392,6 +417,35 @@ def check_streams(streams: Any, asked: int, behind: int, is_asked: bool) -> None
     check(parts, asked, behind, 1, is_asked)
 
 
+@settings(max_examples=250, deadline=None)
+@given(LONG, st.integers(1, 3), st.integers(1, 5), st.booleans())
+def check_long(long: Any, asked: int, behind: int, is_asked: bool) -> None:
+    """Short ones beside long ones."""
+    kinds, given_ = long
+    parts = [(0, 100, 60, *kinds[0][:1], ENGINES, *kinds[0][1:3], 0, kinds[0][3])]
+    for ring, kind, wait_ps, step, packets, packet, fill in given_:
+        if ring < 2:
+            step, packets, packet, fill = kinds[kind % len(kinds)]
+        parts.append((ring, wait_ps, 60, step, ENGINES, packets, packet, 0, fill))
+    check(parts, asked, behind, 1, is_asked)
+
+
+@settings(max_examples=300, deadline=None)
+@given(BESIDE, st.integers(0, 3), st.integers(1, 5))
+def check_beside(beside: Any, asked: int, behind: int) -> None:
+    """What comes and goes beside a row."""
+    mine, theirs, row, given_ = beside
+    parts = []
+    for eighths, kind in row:
+        step, packets, packet, fill = mine[kind]
+        wait_ps = packets * packet * eighths // 8 if parts else 100
+        parts.append((0, wait_ps, 60, step, ENGINES, packets, packet, 0, fill))
+    for ring, kind, wait_ps, start in given_:
+        step, packets, packet, fill = (theirs if ring else mine)[kind]
+        parts.append((ring, wait_ps, start, step, ENGINES, packets, packet, 0, fill))
+    check(parts, asked, behind, 1, False)
+
+
 def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_asked: bool) -> None:
     """Compare every span, and how long engines are busy, with a reference that serves each from the beginning."""
     engines = DmaEngines(0, ENGINES)
@@ -420,6 +474,10 @@ def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_
             way = "waits"
             SEEN["behind two"] += before.met is not None
             SEEN["partly"] += engines.quiet.served[number].starts is not None
+        guests = [] if engines.quiet is None else [guest for one in engines.quiet._line for guest in one.guests or ()]
+        SEEN["beside"] += number in [guest.number for guest in guests]
+        row = None if engines.quiet is None else engines.quiet._row
+        SEEN["outlasting"] += row is not None and row.is_over
         SEEN.update([way, "asked" if is_asked else "free"])
         SEEN["made"] += was_quiet and engines.quiet is None
         SEEN["left"] += engines.quiet is not None and not was_quiet
@@ -427,8 +485,11 @@ def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_
         assert [plan.first for plan in engines.plans] == [0, *(plan.last + 1 for plan in engines.plans[:-1])]
         pending.append((number, count))
         want = [{one: (begun, end) for one, begun, end in serve(0, 15, mine).finished} for mine in alone]
-        if moved:
-            told.clear()
+        changed = engines.changed
+        for transfer in told.copy() if moved else ():
+            if changed is None or transfer in changed:
+                del told[transfer]
+        SEEN["some"] += moved and bool(changed) and bool(told)
         for transfer, took_part in pending:
             spans_ = [want[engine][transfer] for engine in range(took_part)]
             assert told.get(transfer, spans_) == spans_, "who knows a span is told that it changes"
@@ -489,14 +550,14 @@ def test_only_what_was_met_is_asked_again() -> None:
     engines = DmaEngines(0, 16)
     shares = (Stretch(0, 15, 8, 20, 26),)
     assert not engines.give(0, 0, 1000, 15, shares, 0, 0)
-    assert engines.met_by(0) is None
+    assert not engines.changed
     assert engines.give(1, 1, 1073, 10, shares, 0, 0)
-    assert engines.met_by(1) == 0
+    assert engines.changed == (0,)
     assert not engines.give(2, 1, 9000, 10, shares, 0, 0)
-    assert engines.met_by(2) is None
+    assert not engines.changed
     engines.give(3, 0, 1100, 10, shares, 0, 0)  # a third of those that meet: plans are made, and all may change
     assert engines.quiet is None
-    assert engines.met_by(3) is None
+    assert engines.changed is None
 
 
 def test_a_long_backlog_is_planned_once() -> None:

@@ -17,7 +17,7 @@ from emulator.cost import dma_costs
 from emulator.device import Device
 from emulator.dma.holding import _begin_ps, _end_ps, held_up_until
 from emulator.dma.queues import DmaQueue
-from emulator.dma.quiet import Served
+from emulator.dma.served import Served
 from emulator.dma.transfer import Request, Transfer
 from emulator.dma.work import Piece, spans_by_engine
 from emulator.timeline.measure import measure
