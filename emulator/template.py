@@ -16,7 +16,7 @@ import numpy.typing as npt
 from emulator.access import Operand
 from emulator.action import Action, WordPort, cost_of_word
 from emulator.cost import Claim
-from emulator.engines.recipe import ACCUMULATORS, Cut
+from emulator.engines.recipe import ACCUMULATORS, Cut, items_of
 from emulator.engines.registry import bind_unguarded, is_lasting
 from emulator.kind import Kind, Spec, kind_of
 from emulator.scratch import arena_of
@@ -68,6 +68,7 @@ class Template:
         reads = [at for at, spec in enumerate(kind.specs) if spec.reads]
         self._reads = reads + self._writes if word.adds else reads
         self._read_names = tuple([kind.specs[at].name for at in self._reads])
+        self._read, self._written = items_of(self._reads), items_of(self._writes)
         self._arrays = [memory.laid("SBUF" if spec.on_sbuf else "PSUM") for spec in kind.specs]
         self._slots = [self._slot(engine, spec) for spec in kind.specs]
         self._values: list[Any] = []
@@ -105,7 +106,7 @@ class Template:
         """
         raw = word.raw
         starts: list[int] = []
-        places: list[RegionParts] = []
+        found: list[RegionParts] = []
         banks: list[int] = []
         core, bank = self._memory.core, self._bank
         for at, base, stride, width, most, shift, reach, size, whole, space, partitions, pattern in self._slots:
@@ -117,16 +118,15 @@ class Template:
             if whole and low // whole != (high - 1) // whole:
                 return None
             starts.append(first * width + byte)
-            places.append((space, core, first, partitions, low, reach, pattern))
+            found.append((space, core, first, partitions, low, reach, pattern))
             if base:
                 banks += range(low // bank, -(-high // bank))
+        places = tuple(found)
         action = Action(self._effect(engine, word, starts), self._interval, self._latency)
         known, other = self._memory.extents.get, self._memory.extent_of
-        extents = [known(place) or other(place) for place in places]
-        action.reads, action.read_names = tuple([extents[at] for at in self._reads]), self._read_names
-        action.writes = tuple([extents[at] for at in self._writes])
-        action.read_places = tuple([places[at] for at in self._reads])
-        action.write_places = tuple([places[at] for at in self._writes])
+        extents = tuple([known(place) or other(place) for place in places])
+        action.reads, action.read_names, action.writes = self._read(extents), self._read_names, self._written(extents)
+        action.read_places, action.write_places = self._read(places), self._written(places)
         action.serial, action.drain, action.lasting = self._serial, self._drain, self._lasting
         action.waits, action.signals, action.template = self._waits, self._signals, self
         if self._timed:

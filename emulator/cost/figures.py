@@ -341,10 +341,16 @@ def figure(name: str, target: str) -> float:
     """Return one number of a chip; UnsupportedError where there is none."""
     if (name, target) in _INSTEAD:
         return _INSTEAD[name, target]
-    for row in FIGURES:
-        if row.name == name and target in row.targets:
-            return row.value
-    raise UnsupportedError(f"no figure {name!r} for {target}")
+    value = _values().get((name, target))
+    if value is None:
+        raise UnsupportedError(f"no figure {name!r} for {target}")
+    return value
+
+
+@cache
+def _values() -> dict[tuple[str, str], float]:
+    """Return the numbers of all chips; of two rows the first counts."""
+    return {(row.name, target): row.value for row in reversed(FIGURES) for target in row.targets}
 
 
 @cache

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from emulator.dtypes import Array, Chain, Step, chain, nothing
 from formats.named_tuple import NamedTuple
 
-__all__ = ["ACCUMULATORS", "Cut", "Place", "Recipe", "address_of", "recipe_of"]
+__all__ = ["ACCUMULATORS", "Cut", "Place", "Recipe", "address_of", "items_of", "recipe_of"]
 
 ACCUMULATORS = "accumulators"
 
@@ -118,7 +118,9 @@ class _Reader:
         found = [self._call(each) for each in _flat(step)]
         first = len(self.constants)
         calls = [
-            _Call(function, _getter([number if number >= 0 else first - 1 - number for number in given]), names, method)
+            _Call(
+                function, items_of([number if number >= 0 else first - 1 - number for number in given]), names, method
+            )
             for function, given, names, method in found
         ]
         return Recipe(self.constants, self.cuts, calls)
@@ -165,7 +167,8 @@ class _Reader:
         return None
 
 
-def _getter(numbers: list[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+def items_of(numbers: list[int]) -> Callable[[Any], Any]:
+    """Return a function that gives the items of a tuple at these numbers as one."""
     if len(numbers) > 1:
         return itemgetter(*numbers)
     first = numbers[0] if numbers else 0

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from enum import IntEnum
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 from formats.isa.enums import ActivationFunction, UpdateMode, WaitMode
@@ -142,7 +144,7 @@ def _refused_at(cls: type[Instruction], offset: int) -> Iterator[tuple[AbstractS
         elif isinstance(field, Integer) and field.known is not None:
             yield _EVERY - set(field.known) - {usual}, _unknown_value(field.name)
         elif isinstance(field, Enumeration) and field.enum not in _JUDGED_ELSEWHERE:
-            yield from _codes_at(field, offset, bits, usual)
+            yield from _codes_at(field, bits, usual)
     if known != 0xFF:
         yield (
             _others(usual, known),
@@ -175,15 +177,17 @@ def _others(usual: int, known: int) -> frozenset[int]:
     return frozenset(value for value in _EVERY if (value ^ usual) & ~known & 0xFF)
 
 
-def _codes_at(field: Enumeration, offset: int, bits: int, usual: int) -> Iterator[Any]:
-    codes, front = set(map(int, field.enum)), bytes(offset)
-    found = {part: field.peek(front + bytes((part,))) for part in {value & bits for value in _EVERY}}
-    refused = {part for part, code in found.items() if code not in codes and part != usual & bits}
+def _codes_at(field: Enumeration, bits: int, usual: int) -> Iterator[Any]:
+    refused = _without_code(field.enum, bits, usual & bits)
     if refused:
-        yield (
-            frozenset(value for value in _EVERY if value & bits in refused),
-            lambda value: f"{field.name} has no code {found[value & bits]:#x}",
-        )
+        yield refused, lambda value: f"{field.name} has no code {(value & bits) // (bits & -bits):#x}"
+
+
+@cache
+def _without_code(enum: type[IntEnum], bits: int, usual: int) -> frozenset[int]:
+    """Return the values of a byte that hold no code of an enumeration in some bits, nor what these usually hold."""
+    allowed = {usual, *[code * (bits & -bits) for code in map(int, enum)]}
+    return frozenset([value for value in _EVERY if value & bits not in allowed])
 
 
 def _has_meaning(cls: type[Instruction], field: Field[Any]) -> bool:
@@ -203,7 +207,8 @@ def _pattern(cls: type[Instruction]) -> re.Pattern[bytes]:
             continue
         refused = frozenset[int]().union(*(found for found, _ in _refused_at(cls, offset)))
         parts.append(_one_of(_EVERY - refused))
-    return re.compile(b"".join(parts), re.DOTALL)
+    runs = [(part, len(list(run))) for part, run in groupby(parts)]
+    return re.compile(b"".join([part if count == 1 else b"%b{%d}" % (part, count) for part, count in runs]), re.DOTALL)
 
 
 @cache
@@ -211,9 +216,12 @@ def _one_of(values: frozenset[int]) -> bytes:
     """Return a pattern of one byte of these values, as short as ranges make it: patterns are made at every start."""
     if values == _EVERY:
         return b"."
-    first = sorted(value for value in values if value - 1 not in values)
-    last = sorted(value for value in values if value + 1 not in values)
-    return b"[%b]" % b"".join(b"\\x%02x-\\x%02x" % pair for pair in zip(first, last, strict=True))
+    if len(values) == 1:
+        (only,) = values
+        return b"\\x%02x" % only
+    first = sorted([value for value in values if value - 1 not in values])
+    last = sorted([value for value in values if value + 1 not in values])
+    return b"[%b]" % b"".join([b"\\x%02x-\\x%02x" % pair for pair in zip(first, last, strict=True)])
 
 
 _FIELDS: dict[type[Instruction], list[list[Field[Any]]]] = {}
