@@ -281,7 +281,7 @@ def _whole(device: TurningDevice, turning: TurningEngine, moved: int, now: int) 
     for each in _engines(device):
         flow = each.flow()
         waiting = None if flow.awaiting is None else flow.awaiting[:5]
-        turn = 0 if flow.waiters is None else [waiter.__self__ is each for waiter in flow.waiters].index(True)
+        turn = 0 if flow.waiters is None else [wake.__self__ is each for _, wake in flow.waiters].index(True)
         engines.append(
             (
                 flow.position,

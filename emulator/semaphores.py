@@ -12,15 +12,16 @@ from formats.isa import WaitMode
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import SYNC_COUNT
 
-__all__ = ["Counters", "CountersState", "Events", "Semaphores", "holds", "signed"]
+__all__ = ["LOWEST", "Counters", "CountersState", "Events", "Semaphores", "Waiter", "holds", "signed"]
 
-_LOW, _HIGH = -(1 << 31), (1 << 31) - 1
+LOWEST, _HIGH = -(1 << 31), (1 << 31) - 1
 
 _EQ, _GT, _GE = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE)
 
 _made = tuple.__new__  # a named tuple in half the time
 
-Waiter = Callable[[int], None]
+Waiter = tuple[int, Callable[[int], None]]
+"""Who is told of a change, and from which value on; of others nobody that waits has to hear."""
 
 
 class Watched(Protocol):
@@ -104,7 +105,7 @@ class Semaphores(Counters):
         """Raise or lower a semaphore and tell who waits for it; FaultError beyond 32 bits."""
         old = self.values[index]
         value = old + amount
-        if not _LOW <= value <= _HIGH:
+        if not LOWEST <= value <= _HIGH:
             self.set(index, value, now)
             return
         device = self.core.device
@@ -113,14 +114,15 @@ class Semaphores(Counters):
         self.values[index] = value
         self.changed[index] = now
         if waiters := self.waiters[index]:
-            for waiter in tuple(waiters):
-                waiter(now)
+            for need, wake in tuple(waiters):
+                if value >= need:
+                    wake(now)
 
     def set(self, index: int, value: int, now: int) -> None:
         """Give a semaphore a value and tell who waits for it; FaultError beyond 32 bits."""
-        if not _LOW <= value <= _HIGH:
+        if not LOWEST <= value <= _HIGH:
             raise fault_error(
-                "semaphore", f"S[{index}] leaves the range of 32 bits", expected=f"{_LOW} to {_HIGH}", got=str(value)
+                "semaphore", f"S[{index}] leaves the range of 32 bits", expected=f"{LOWEST} to {_HIGH}", got=str(value)
             )
         device = self.core.device
         if device.watched:
@@ -129,8 +131,9 @@ class Semaphores(Counters):
         self.values[index] = value
         self.changed[index] = now
         if waiters := self.waiters[index]:
-            for waiter in tuple(waiters):
-                waiter(now)
+            for need, wake in tuple(waiters):
+                if value >= need:
+                    wake(now)
 
 
 class Events(Counters):
@@ -147,6 +150,6 @@ class Events(Counters):
         self.values[index] = value
         self.changed[index] = now
         if value and self.waiters[index]:
-            for waiter in tuple(self.waiters[index]):
-                waiter(now)
+            for _, wake in tuple(self.waiters[index]):
+                wake(now)
         return old == value

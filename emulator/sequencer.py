@@ -17,7 +17,7 @@ from emulator.events import Event, SemaphoreChange
 from emulator.faults import FaultError, Place, fault_error
 from emulator.livelock import Reach, Turn, turned
 from emulator.notes import COMPARED, EXECUTED, ISSUED
-from emulator.semaphores import Events, Semaphores, holds
+from emulator.semaphores import LOWEST, Events, Semaphores, Waiter, holds
 from emulator.standing import Awaiting, Flight, Flow, SequencerState, UnderWay, Values, WaitingOn
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
@@ -88,7 +88,7 @@ class Sequencer:
         self._array, self._cold = core.contention.array, core.contention.cold
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
-        self._waiters: list[Callable[[int], None]] | None = None
+        self._waiters: list[Waiter] | None = None
         self.turn: Turn | None = None  # its latest jump back
         self.reaches: dict[tuple[int, int], Reach] = {}
         # What goes into the event heap for each word, and to those that are waited for, made once.
@@ -171,12 +171,12 @@ class Sequencer:
             consumed: tuple[SemaphoreChange, ...] = ()
             if bound is not None and bound.usual:
                 mode = bound.mode
-                if mode == _GE:  # `_ready` is asked where it does not hold for certain
+                if mode == _GE:
                     have, need = self._semaphores.values[bound.index], bound.need
                     if have <= need and (
                         have < need or self._semaphores.changed[bound.index] + device.propagation_ps > now
                     ):
-                        self._ready(mode, bound.index, need, now)
+                        self._wait(self._semaphores, mode, bound.index, need, now)
                         return
                 elif mode and not self._ready(mode, bound.index, bound.need, now):
                     return
@@ -277,18 +277,7 @@ class Sequencer:
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
-        where: Semaphores | Events = self._semaphores
-        if mode == _GE:
-            have = where.values[index]
-            if have > need:
-                return True
-            met = have == need
-        elif mode in (_EVENT, _EQ, _GT):
-            if mode == _EVENT:
-                where = self.core.events
-            have = where.values[index]
-            met = holds(mode, have, need)
-        else:
+        if mode not in (_GE, _EVENT, _EQ, _GT):
             raise fault_error(
                 "operand",
                 f"unsupported wait mode {mode}",
@@ -296,25 +285,31 @@ class Sequencer:
                 expected="0, 1, 4, 5 or 7",
                 got=str(mode),
             )
+        where: Semaphores | Events = self.core.events if mode == _EVENT else self._semaphores
+        have = where.values[index]
         # A change needs time to reach the engine. Which change made the condition true is known only where the value
         # is exactly the one waited for; older ones have long been visible.
-        if met:
-            if have != need and mode != _EVENT:
-                return True
-            visible = where.changed[index] + self.device.propagation_ps
-            if visible <= now:
-                return True
-        awaiting = ("event" if mode == _EVENT else "semaphore", self.core.index, index, mode, need)
-        self.state = WAITING
-        if met:
-            self._awaiting = (*awaiting, now)
-            heappush(self.device.heap, (visible, self.device.order(), self._issue))
-        else:
-            if self._awaiting is None or self._awaiting[:5] != awaiting:
-                self._awaiting = (*awaiting, now)
-            self._waiters = where.waiters[index]
-            self._waiters.append(self._woken)
+        if holds(mode, have, need) and (
+            (have != need and mode != _EVENT) or where.changed[index] + self.device.propagation_ps <= now
+        ):
+            return True
+        self._wait(where, mode, index, need, now)
         return False
+
+    def _wait(self, where: Semaphores | Events, mode: int, index: int, need: int, now: int) -> None:
+        """Come back to `issue` when a wait holds visibly; who waited for the same before has since then."""
+        self.state = WAITING
+        awaiting = ("event" if mode == _EVENT else "semaphore", self.core.index, index, mode, need, now)
+        have = where.values[index]
+        if have >= need if mode == _GE else holds(mode, have, need):
+            self._awaiting, device = awaiting, self.device
+            heappush(device.heap, (where.changed[index] + device.propagation_ps, device.order(), self._issue))
+            return
+        before = self._awaiting
+        if before is None or before[:5] != awaiting[:5]:
+            self._awaiting = awaiting
+        self._waiters = waiters = where.waiters[index]
+        waiters.append((need if mode == _GE else LOWEST, self._woken))
 
     def _wake(self, now: int) -> None:
         """Come back to `issue` if the change that calls this satisfies the wait."""
@@ -322,12 +317,13 @@ class Sequencer:
         if awaiting is None or waiters is None:
             return
         kind, _, index, mode, need, _ = awaiting
-        have = (self.core.events if kind == "event" else self._semaphores).values[index]
-        if have >= need if mode == _GE else holds(mode, have, need):
-            waiters.remove(self._woken)
-            self._waiters = None
-            device = self.device
-            heappush(device.heap, (now + device.propagation_ps, device.order(), self._issue))
+        if mode != _GE:
+            if not holds(mode, (self.core.events if kind == "event" else self._semaphores).values[index], need):
+                return
+            need = LOWEST
+        waiters.remove((need, self._woken))
+        self._waiters, device = None, self.device
+        heappush(device.heap, (now + device.propagation_ps, device.order(), self._issue))
 
     def _meet(self, word: isa.Instruction, now: int) -> bool:
         """Raise the other core's semaphore once, then return whether the other core has raised ours."""
@@ -546,8 +542,8 @@ class Sequencer:
 
     def restore_flow(self, flow: Flow) -> None:
         """Stand where the engine stood; whoever else waited there has to be restored as well."""
-        if self._waiters is not None and self._woken in self._waiters:
-            self._waiters.remove(self._woken)
+        if self._waiters is not None:
+            self._waiters[:] = [each for each in self._waiters if each[1] is not self._woken]
         (self.position, self.completed, flights, self.state, self._awaiting, self.free_ps, self.last_done,
          self.busy_ps, self._draining, self._barrier_raised, waiters, self.turn, self.path_ps) = flow  # fmt: skip
         self.flights.clear()

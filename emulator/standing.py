@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from emulator.bound_words import BoundWord
 from emulator.events import SemaphoreChange
 from emulator.livelock import Turn
+from emulator.semaphores import Waiter
 from formats.isa.sync import wait_text
 from formats.named_tuple import NamedTuple
 
@@ -59,7 +59,7 @@ class Flow(NamedTuple):
     busy_ps: int
     draining: bool
     barrier_raised: bool
-    waiters: tuple[Callable[[int], None], ...] | None
+    waiters: tuple[Waiter, ...] | None
     turn: Turn | None
     path_ps: int
 
