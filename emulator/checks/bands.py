@@ -58,8 +58,10 @@ class Bands:
 
     def meet(self, low: int, high: int, first: int, partitions: int) -> bool:
         """Return whether a band has some of these columns, and marks in some of these partitions."""
-        lows, place = self._lows, bisect_right(self._highs, low)
-        count = len(lows)
+        lows = self._lows
+        if not lows or lows[0] >= high:
+            return False
+        place, count = bisect_right(self._highs, low), len(lows)
         if place == count or lows[place] >= high:
             return False
         lanes, marked = (1 << partitions) - 1 << first, self._lanes

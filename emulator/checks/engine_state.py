@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Protocol
+from typing import Any, Protocol
 
 from emulator.checks.kept import kept_of
 from emulator.checks.place import Names
@@ -305,7 +305,7 @@ class Groups:
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
-        self._reads: deque[tuple[Region, Event | Callable[[], Event]]] = deque(maxlen=_READS)
+        self._reads: deque[list[Any]] = deque(maxlen=_READS)  # what was read of PSUM, and the event or what makes it
         self._device = device
         self._groups = [_Live() for _ in device.cores]
 
@@ -342,7 +342,7 @@ class Groups:
                 if place[0] == "PSUM" and (begun is None or not self._is_read(groups, place)):
                     return False
             if begun is not None:
-                self._reads += [(_made(Region, place), begun) for place in touches.read_places if place[0] == "PSUM"]
+                self._reads += [[_made(Region, place), begun] for place in touches.read_places if place[0] == "PSUM"]
         return True
 
     @staticmethod
@@ -488,11 +488,14 @@ class Groups:
 
     def _seen(self) -> Iterator[tuple[Region, Event]]:
         """Yield what was read of PSUM, and the words that read it."""
-        for region, by in self._reads:
-            yield region, by if isinstance(by, Event) else by()
+        for read in self._reads:
+            region, by = read
+            if not isinstance(by, Event):
+                by = read[1] = by()
+            yield region, by
 
     def _read(self, event: Event, region: Region, groups: _Live) -> None:
-        self._reads.append((region, event))
+        self._reads.append([region, event])
         for one in groups.near(region):
             mine = one.region
             is_box = mine.pattern is None and region.pattern is None and mine.core == region.core

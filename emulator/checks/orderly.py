@@ -385,12 +385,15 @@ class _Look:
         mine = logs.get(actor)
         if mine is None:
             mine = logs[actor] = Log()
+            mine.by_cell = {} if is_queue else None
         # Transfers of a queue do not wait for one another: each of those that read may matter to one that writes.
         key = (number, cell) if is_queue else cell
         if key in mine:
             del mine[key]
         mine[key] = unit, cell
         mine.last = number
+        if group.is_sorted and mine.by_cell is not None:
+            mine.by_cell.setdefault(cell, []).append(unit)
 
     def _look_back(self, unit: Use, cell: Cell, write: bool, group: Group, by: int, log: Log, wrote: bool) -> None:
         """Compare an access with those to the same bytes that actor `by` made since the last one that is known.
@@ -398,6 +401,9 @@ class _Look:
         Raises LookupError where these are too many.
         """
         actor, number, clock, note, _ = unit
+        if group.is_sorted:
+            group.take(self._look_beside(unit, cell, write, by, log, wrote))
+            return
         _, _, first, partitions, low, nbytes, _ = cell.region
         behind, high, known = first + partitions, low + nbytes, clock[by]
         looked = 0
@@ -415,6 +421,29 @@ class _Look:
             if by != actor or not keeps_order(old[3][1], wrote, note[1], write, cell.common(other)):
                 self._suspects += (cell.place, other.place)
         group.take(looked)
+
+    def _look_beside(self, unit: Use, cell: Cell, write: bool, by: int, log: Log, wrote: bool) -> int:
+        """Do that by the cells that share bytes with the one at hand; return how many accesses it was compared with."""
+        actor, number, clock, note, _ = unit
+        known, by_cell = clock[by], log.by_cell
+        looked = 0
+        for other, _ in ((cell, True), *(cell.near or ())):
+            looked += 1
+            if by_cell is None:
+                found = log.get(other)
+                if found is not None and found[0][1] > known:  # of another engine
+                    self._suspects += (cell.place, other.place)
+                continue
+            for old in reversed(by_cell.get(other, ())):
+                if old[1] <= known:
+                    break
+                looked += 1
+                if by == actor and (
+                    old[1] == number or keeps_order(old[3][1], wrote, note[1], write, cell.common(other))
+                ):
+                    continue
+                self._suspects += (cell.place, other.place)
+        return looked
 
     def _compare(self, unit: Use, place: RegionParts | RowSet, last: Last, write: bool) -> None:
         """Note what does not surely come before an access to the same place though it has to."""

@@ -39,6 +39,8 @@ __all__ = [
 
 _LOW = itemgetter(4)
 _PATIENCE = 64  # comparisons of a region with others, on the average, beyond which somebody else has to look
+_BESIDE = 32  # such comparisons beyond which it is worked out which cells of a group share bytes
+_NEVER = 1 << 62
 _made = tuple.__new__
 
 # Whose a word or transfer is, its number there, what it knew of the others when it began, its note, what it touches.
@@ -62,21 +64,28 @@ class Moved(NamedTuple):
 
 
 class Log(dict["Cell | tuple[int, Cell]", "tuple[Use, Cell]"]):
-    """The accesses of an actor to cells of a group, in order, each cell's latest; `last` is the number of the last."""
+    """The accesses of an actor to cells of a group, in order, each cell's latest; `last` is the number of the last.
 
-    __slots__ = ("last",)
+    `by_cell` are all accesses of a queue to each cell, in order, once they are asked for so.
+    """
+
+    __slots__ = ("by_cell", "last")
     last: int
+    by_cell: dict[Cell, list[Use]] | None
 
 
 class Group:
-    """Cells that may share bytes; the words and transfers that wrote to one of them, or read one, by actor."""
+    """Cells that may share bytes; the words and transfers that wrote to one of them, or read one, by actor.
 
-    __slots__ = ("cells", "is_split", "patience", "reads", "writes")
+    `is_sorted` tells that accesses are looked for by the cells that share bytes, not from the last one back.
+    """
+
+    __slots__ = ("_looked", "cells", "is_sorted", "is_split", "patience", "reads", "writes")
 
     def __init__(self, cells: list[Cell]) -> None:
         self.cells = cells
-        self.is_split = False
-        self.patience = _PATIENCE * len(cells)
+        self.is_split = self.is_sorted = False
+        self.patience, self._looked = _PATIENCE * len(cells), 0
         self.writes: dict[int, Log] = {}
         self.reads: dict[int, Log] = {}
 
@@ -85,9 +94,28 @@ class Group:
 
         Raises LookupError where they become too many.
         """
+        if not self.is_split:
+            self._looked += looked
+            if self._looked > _BESIDE * len(self.cells):
+                self._sort()
         self.patience += _PATIENCE - looked
         if self.patience < 0:
             raise LookupError
+
+    def _sort(self) -> None:
+        """Have accesses found by the cells that share bytes, unless too many lie between one another."""
+        try:
+            self.split()
+        except LookupError:
+            self.is_split, self._looked = False, -_NEVER
+            for cell in self.cells:
+                cell.near = None
+            return
+        self.is_sorted = True
+        for log in (*self.writes.values(), *self.reads.values()):
+            if log.by_cell is not None:
+                for old, cell in log.values():
+                    log.by_cell.setdefault(cell, []).append(old)
 
     def split(self) -> None:
         """Tell each cell of those that share bytes with it, where one of the two is written.
