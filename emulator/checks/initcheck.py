@@ -286,8 +286,7 @@ class Initcheck:
 
     def _calm(self, core: Core, word: Any, action: Action) -> bool:
         """Return whether nothing undefined is near a word that reads what was written; then there is nothing to do."""
-        planes = self._planes
-        if planes.may_have_any(core.index, action.read_places) or planes.may_have_any(core.index, action.write_places):
+        if self._planes.may_have_any(core.index, (*action.read_places, *action.write_places)):
             return False
         flow = self._flows[core.index]
         if isinstance(word, isa.LoadWeights):

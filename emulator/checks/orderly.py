@@ -10,7 +10,7 @@ look at all of it themselves.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -65,11 +65,11 @@ class Rest(NamedTuple):
     """What racecheck has to look at, what each actor signalled, and what the host knows at the end.
 
     `units` are words and transfers in the order in which they were over, with the regions that they read and wrote;
-    those of transfers that touch nothing that matters are None. `signals` are those of each actor.
+    those of transfers that touch nothing that matters are None. `signals` returns those of an actor.
     """
 
     units: list[Looked]
-    signals: list[list[tuple[int, Key, int]]]
+    signals: Callable[[int], list[tuple[int, Key, int]]]
     host: Clock
 
 
@@ -470,6 +470,7 @@ class _Look:
     def _see_what_stays(self) -> None:
         """See to it that no constant was written, and that at an end each store to an output was waited for."""
         device = self._device
+        self._host = host = self._knowledge.host()
         if device.model is None:
             return
         constants = {
@@ -479,7 +480,6 @@ class _Look:
         for tensor in () if self._hangs else device.model.outputs:
             placed = device.model.tensors[tensor.name]
             spans.append((placed.address, placed.address + placed.nbytes))
-        host = self._knowledge.host()
         for place in self._touched.stored:
             write = self._touched.write_of(place)
             if write is None:
@@ -492,26 +492,33 @@ class _Look:
 
     def _rest(self) -> Rest:
         """Return what racecheck has to look at."""
-        knowledge, places, barriers = self._knowledge, self._knowledge.places, self._knowledge.barriers
+        knowledge = self._knowledge
         matter = self._touched.reach_of(self._suspects)
+        is_apart = matter.isdisjoint
         units: list[Looked] = []
-        signals: list[list[tuple[int, Key, int]]] = [[] for _ in range(knowledge.everyone)]
         for unit in self._units:
-            actor, number, _, note, touches = unit
-            is_word = note[0] == EXECUTED
-            changes = note[6] if is_word else note[3]
-            if changes:
-                mine = signals[places[actor]]
-                for index, old, new, core, kind in changes:
-                    if new > old and (core, index) not in barriers:
-                        mine.append((number, (core, kind, index), new))
+            touches = unit[4]
             read, written = touches.read_places, touches.write_places
-            if not (matter.isdisjoint(read) and matter.isdisjoint(written)):
-                made = self._unit(unit, places[actor])
+            if not (is_apart(read) and is_apart(written)):
+                made = self._unit(unit, knowledge.places[unit[0]])
                 units.append((made, made.word, self._matters(read, matter), self._matters(written, matter)))
-            elif not is_word:
-                units.append((None, note[1], (), ()))
-        return Rest(units, signals, knowledge.spread(knowledge.host()))
+            elif unit[3][0] == MOVED:
+                units.append((None, unit[3][1], (), ()))
+        return Rest(units, self._signals, knowledge.spread(self._host))
+
+    def _signals(self, place: int) -> list[tuple[int, Key, int]]:
+        """Return what an actor signalled, by its place among everyone: number of the unit, what it raised, to what."""
+        knowledge, barriers = self._knowledge, self._knowledge.barriers
+        if place not in knowledge.places:
+            return []
+        found = []
+        actor = knowledge.places.index(place)
+        for by, number, _, note, _ in self._units:
+            if by == actor:
+                for index, old, new, core, kind in note[6] if note[0] == EXECUTED else note[3]:
+                    if new > old and (core, index) not in barriers:
+                        found.append((number, (core, kind, index), new))
+        return found
 
     def _unit(self, unit: Use, place: int) -> Unit:
         """Return what was over as racecheck has it; `place` is whose it is."""

@@ -108,12 +108,12 @@ class Pursuit:
                 word, pc, core, name = loaded.word, loaded.pc, engine.core.index, engine.name
                 is_whole = (number < told and (core, name, pc) not in lacking) or full.issuperset(action.reads)
                 if is_whole and (
-                    check.passes(cores[core], word, action)
-                    or (
+                    (
                         changes is not None
                         and action.template is not None
                         and take(cores[core], name, word, action, self._flows[core])
                     )
+                    or check.passes(cores[core], word, action)
                 ):
                     for extent in action.writes if changes is not None else ():
                         if extent not in full:

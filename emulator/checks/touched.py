@@ -200,30 +200,33 @@ class Touched:
         for places in (self.stored, *memories.values()):
             places.sort(key=_LOW)
             for near in _in_common(places):
+                if not self._matter(near):
+                    continue
                 columns = apart_by_columns(near)
                 if len(columns) == 1:
                     self._group(near)
                     continue
                 for numbers in columns:
                     for some in _in_common([near[number] for number in numbers]):
-                        self._group(some)
+                        if self._matter(some):
+                            self._group(some)
         return bool(self.cells)
 
-    def _group(self, near: list[RegionParts | RowSet]) -> None:
-        """Make a group of places, but where the order of one engine's words is all that matters, or all only read."""
-        known = list(map(self.places.__getitem__, near))
-        by = known[0][BY]
+    def _matter(self, near: list[RegionParts | RowSet]) -> bool:
+        """Return whether more than the order of one engine's words matters to places, and one of them is written."""
+        known = self.places
+        by = known[near[0]][BY]
         if by is not None:
-            for last in known:
-                if last[BY] is not by:
+            for place in near:
+                if known[place][BY] is not by:
                     break
             else:
-                return
-        for last in known:
-            if last[WRITE] is not None:
-                break
-        else:
-            return
+                return False
+        return any(known[place][WRITE] is not None for place in near)
+
+    def _group(self, near: list[RegionParts | RowSet]) -> None:
+        """Make a group of places."""
+        known = list(map(self.places.__getitem__, near))
         cells = [Cell(place, last[BY], last[WRITE] is not None) for place, last in zip(near, known, strict=True)]
         group = Group(cells)
         for cell in cells:
