@@ -29,6 +29,7 @@ from emulator.checks.touched import (
     BY,
     NOBODY,
     OWNER,
+    PSUM,
     READS,
     SINCE,
     SPANS,
@@ -218,6 +219,10 @@ class _Look:
                 last = last_of(place)
                 if last is None:
                     last = places[place] = first(place, engine, core, owner, pc)
+                    last[READS] = [unit]
+                    if last[PSUM]:
+                        is_near = True
+                    continue
                 by, tiled, is_psum, wrote, reads, has, since, until, _ = last
                 if is_psum:
                     is_near = True
@@ -243,6 +248,10 @@ class _Look:
                 last = last_of(place)
                 if last is None:
                     last = places[place] = first(place, engine, core, owner, pc)
+                    last[WRITE] = unit
+                    if last[PSUM]:
+                        is_near = True
+                    continue
                 by, tiled, is_psum, wrote, reads, has, since, until, _ = last
                 if is_psum:
                     is_near = True
@@ -313,6 +322,8 @@ class _Look:
             last = places.get(place)
             if last is None:
                 last = places[place] = self._first(place, None, core, owner, pc)
+                last[READS] = [unit]
+                continue
             _, tiled, _, wrote, reads, has, since, until, _ = last
             last[BY] = None
             if tiled == core and not (has is owner and since <= pc <= until):
@@ -327,6 +338,8 @@ class _Look:
             last = places.get(place)
             if last is None:
                 last = places[place] = self._first(place, None, core, owner, pc)
+                last[WRITE] = unit
+                continue
             _, tiled, _, wrote, reads, has, since, until, _ = last
             last[BY] = None
             if tiled == core and not (has is owner and since <= pc <= until):
