@@ -80,12 +80,12 @@ class Group:
     `is_sorted` tells that accesses are looked for by the cells that share bytes, not from the last one back.
     """
 
-    __slots__ = ("_looked", "cells", "is_sorted", "is_split", "patience", "reads", "writes")
+    __slots__ = ("_left", "cells", "is_sorted", "is_split", "patience", "reads", "writes")
 
     def __init__(self, cells: list[Cell]) -> None:
         self.cells = cells
         self.is_split = self.is_sorted = False
-        self.patience, self._looked = _PATIENCE * len(cells), 0
+        self.patience, self._left = _PATIENCE * len(cells), _BESIDE * len(cells)
         self.writes: dict[int, Log] = {}
         self.reads: dict[int, Log] = {}
 
@@ -94,20 +94,20 @@ class Group:
 
         Raises LookupError where they become too many.
         """
-        if not self.is_split:
-            self._looked += looked
-            if self._looked > _BESIDE * len(self.cells):
-                self._sort()
+        self._left -= looked
+        if self._left < 0:
+            self._sort()
         self.patience += _PATIENCE - looked
         if self.patience < 0:
             raise LookupError
 
     def _sort(self) -> None:
         """Have accesses found by the cells that share bytes, unless too many lie between one another."""
+        self._left = _NEVER
         try:
             self.split()
         except LookupError:
-            self.is_split, self._looked = False, -_NEVER
+            self.is_split = False
             for cell in self.cells:
                 cell.near = None
             return
