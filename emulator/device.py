@@ -141,7 +141,7 @@ class Device:
         self.watched = self.makes_events = False
         self.log: Log | None = None  # what completes, for the next run of the program
         self.notes: Notes | None = None  # what happens, for who looks at it afterwards
-        self.on_unwritten: Callable[[], object] | None = None  # told once, before bytes are used that nothing wrote
+        self.on_unwritten: Callable[[Place], object] | None = None  # told before bytes are used that nothing wrote
         self.replays = True  # whether a run may go the way of one before
         self.way: KnownWay | None = None  # that it has gone to its end
         self._checking = True
@@ -568,8 +568,7 @@ class Device:
     def warn_unwritten(self, place: Place, operand: str, missing: int, total: int) -> None:
         """Keep a warning about a read of bytes that nothing wrote."""
         if self.on_unwritten is not None:
-            tell, self.on_unwritten = self.on_unwritten, None
-            tell()
+            self.on_unwritten(place)
         self.notice("unwritten", f"{operand}: {missing} of {total} bytes read were never written", place, operand)
 
     def write_device(self, address: int, size: int, value: int) -> None:

@@ -40,6 +40,7 @@ from emulator.checks.synccheck import Synccheck
 from emulator.checks.written import is_fresh
 from emulator.device import Device
 from emulator.dma.transfer import Part, Transfer
+from emulator.faults import Place
 from emulator.known_way import Found, KnownWay
 from emulator.notes import COMPARED, CROWDED, EXECUTED, ISSUED, MOVED, Notes
 from formats import isa
@@ -156,8 +157,11 @@ class Again:
         if self._notes is not None and len(self._notes) > _MOST_NOTES:
             self._wake_all()
 
-    def _wake(self) -> None:
-        """Have initcheck follow what comes of bytes that nothing wrote, by notes, or by watching from here on."""
+    def _wake(self, place: Place) -> None:
+        """Have initcheck follow what comes of bytes that nothing wrote, by notes, or by watching from here on.
+
+        `place` is whose bytes these are.
+        """
         device = self._device
         device.on_unwritten = None
         check = next((check for check in self._checks if isinstance(check, Initcheck)), None)
@@ -167,6 +171,8 @@ class Again:
         self._initcheck = check
         if self._is_fresh and self._notes is not None:
             self._pursuit = Pursuit(check, device, self._notes)
+            self._pursuit.lacks(place)
+            device.on_unwritten = self._pursuit.lacks
             return
         so_far = Notes()
         so_far += self._notes or ()

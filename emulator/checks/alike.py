@@ -28,6 +28,7 @@ __all__ = ["Alike"]
 
 _MOST = 4096  # stores that their core may still make up for
 _KEPT = 1 << 16  # bytes kept of each
+_FEW = 4  # sides that are looked at one by one
 _COVERED = 1 << 24  # bytes of a region that is looked at byte by byte
 
 
@@ -103,6 +104,10 @@ class Alike:
 
     def _stored_at(self, region: Region) -> list[int]:
         """Return which sides of the store at hand may share bytes with a region, as places in `_before`."""
+        before = self._before
+        if len(before) <= _FEW:
+            low, high = region.byte, region.end
+            return [place for place, held in enumerate(before) if held.span[0] < high and low < held.span[1]]
         found = self._before_at
         if found is None:
             found = self._before_at = Spans()

@@ -58,9 +58,11 @@ class Bands:
 
     def meet(self, low: int, high: int, first: int, partitions: int) -> bool:
         """Return whether a band has some of these columns, and marks in some of these partitions."""
-        lows, place = self._lows, bisect_right(self._highs, low)
-        count = len(lows)
-        if place == count or lows[place] >= high:
+        lows, highs = self._lows, self._highs
+        if not lows or lows[0] >= high or highs[-1] <= low:
+            return False
+        place, count = bisect_right(highs, low), len(lows)
+        if lows[place] >= high:
             return False
         lanes, marked = (1 << partitions) - 1 << first, self._lanes
         while place < count and lows[place] < high:

@@ -13,7 +13,7 @@ increments those were; `unordered` is told of raises that nothing puts behind a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from emulator.checks.history import Clock, History, Unit, join
@@ -85,6 +85,8 @@ class Clocks:
         self.signals: list[deque[tuple[int, Key, int]]] = []
         self.last_signals: list[dict[Key, int]] = []
         self.names: list[tuple[int, str]] = []
+        self._signals_of: Callable[[int], Iterable[tuple[int, Key, int]]] | None = None  # who says that of a run
+        self._asked: dict[int, deque[tuple[int, Key, int]]] = {}  # what it said
 
     def look_at(self, device: Device) -> None:
         """Take the names of who acts on a device, and no more: it has run, and all of it was in order."""
@@ -272,9 +274,18 @@ class Clocks:
         self._notes = Notes()
         coming.clear()
 
-    def stand(self, signals: Iterable[Sequence[tuple[int, Key, int]]]) -> None:
-        """Stand at the end of a run that somebody else looked at, with what each actor signalled."""
-        self.signals = [deque(each, maxlen=_SIGNALS) for each in signals]
+    def stand(self, signals: Callable[[int], Iterable[tuple[int, Key, int]]]) -> None:
+        """Stand at the end of a run that somebody else looked at, who says what an actor signalled."""
+        self._signals_of = signals
+
+    def signalled(self, actor: int) -> deque[tuple[int, Key, int]]:
+        """Return what an actor signalled: unit, semaphore or event, value; the latest ones."""
+        if self._signals_of is None:
+            return self.signals[actor]
+        found = self._asked.get(actor)
+        if found is None:
+            found = self._asked[actor] = deque(self._signals_of(actor), maxlen=_SIGNALS)
+        return found
 
     def _begin(self, actor: int, transfer: Any, issued_ps: int) -> Unit:
         """Give a transfer of a queue its number and join what its trigger knew."""

@@ -151,6 +151,24 @@ class _Group:
         return self.region.overlaps(region) and not (self.filled and any(each.covers(region) for each in self.filled))
 
 
+class _Read:
+    """A place in PSUM that was read: by which word, and what makes the event of that."""
+
+    __slots__ = ("_by", "_region", "_tile")
+
+    def __init__(self, region: Region, by: Event | Callable[[], Event]) -> None:
+        self._region, self._by = region, by
+        self._tile: tuple[int, str] | None = None
+
+    def tile(self, names: Names) -> tuple[int, str]:
+        """Return the core of the word and the tile that it read."""
+        found = self._tile
+        if found is None:
+            by = self._by if isinstance(self._by, Event) else self._by()
+            found = self._tile = by.core, names.name(self._region, by.engine, by.pc)
+        return found
+
+
 class _Bank:
     """The groups that have bytes in a PSUM bank, by their first bytes.
 
@@ -305,7 +323,7 @@ class Groups:
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
-        self._reads: deque[tuple[Region, Event | Callable[[], Event]]] = deque(maxlen=_READS)
+        self._reads: deque[_Read] = deque(maxlen=_READS)  # what was read of PSUM
         self._device = device
         self._groups = [_Live() for _ in device.cores]
 
@@ -342,7 +360,9 @@ class Groups:
                 if place[0] == "PSUM" and (begun is None or not self._is_read(groups, place)):
                     return False
             if begun is not None:
-                self._reads += [(_made(Region, place), begun) for place in touches.read_places if place[0] == "PSUM"]
+                self._reads += [
+                    _Read(_made(Region, place), begun) for place in touches.read_places if place[0] == "PSUM"
+                ]
         return True
 
     @staticmethod
@@ -463,17 +483,18 @@ class Groups:
             one.read = False
 
     def _overwritten(self, event: Event, region: Region, old: _Group) -> None:
-        begun = f"pc {old.begun.pc}"
         if not old.ended:
-            self._tell("psum-group", event, f"a group begins on bytes of the one that {begun} began and nothing ended",
+            self._tell("psum-group", event,
+                       f"a group begins on bytes of the one that pc {old.begun.pc} began and nothing ended",
                        "add to the group (acc_flags bit 0 clear), or end it first (bit 1)",
                        region.common(old.region), old.begun)  # fmt: skip
         elif not old.read and region.covers(old.region) and not self._beside(old):
-            self._tell("psum-unread", event, f"a group overwrites the one that {begun} began, and nothing read that",
+            self._tell("psum-unread", event,
+                       f"a group overwrites the one that pc {old.begun.pc} began, and nothing read that",
                        "copy the result out of PSUM first, or use another bank", old.region, old.begun)  # fmt: skip
         elif not old.read and self._marked and _straddles(region, old.region):
             self._tell("psum-unread", event,
-                       f"a group begins on a part of the one that {begun} began, unread, and goes beyond it",
+                       f"a group begins on a part of the one that pc {old.begun.pc} began, unread, and goes beyond it",
                        "copy the result out of PSUM first, or let the two lie beside each other",
                        region.common(old.region), old.begun)  # fmt: skip
 
@@ -481,18 +502,10 @@ class Groups:
         """Return whether the tile of a group was read elsewhere: not all of it is needed."""
         begun = old.begun
         tile = self._names.name(old.region, begun.engine, begun.pc)
-        return bool(tile) and any(
-            each.core == begun.core and self._names.name(region, each.engine, each.pc) == tile
-            for region, each in self._seen()
-        )
-
-    def _seen(self) -> Iterator[tuple[Region, Event]]:
-        """Yield what was read of PSUM, and the words that read it."""
-        for region, by in self._reads:
-            yield region, by if isinstance(by, Event) else by()
+        return bool(tile) and (begun.core, tile) in [each.tile(self._names) for each in self._reads]
 
     def _read(self, event: Event, region: Region, groups: _Live) -> None:
-        self._reads.append((region, event))
+        self._reads.append(_Read(region, event))
         for one in groups.near(region):
             mine = one.region
             is_box = mine.pattern is None and region.pattern is None and mine.core == region.core

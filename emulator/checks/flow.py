@@ -40,7 +40,9 @@ class Flow:
     def reaches(self, word: Any) -> bool:
         """Return whether an engine holds anything undefined that a word may change or make something of."""
         if word.DATAFLOW is Dataflow.PRODUCT:
-            return any(weights.is_any for weights in self.weights.values())
+            return bool(self.weights) and any(weights.is_any for weights in self.weights.values())
+        if not (self.accumulators or self.generators):
+            return False
         for held in (self.accumulators, self.generators):
             for marks in held.values():
                 if marks.any():

@@ -55,6 +55,7 @@ class Initcheck:
         self._followed = Notes()  # what happened before it began to watch
         # Of transfers by an index, by the word that started them: the mark of the index, 0 where it is defined.
         self._asked: dict[tuple[int, str, int], deque[int]] = {}
+        self._plain: dict[type[isa.Instruction], bool] = {}  # classes of which nothing is kept that is calm
         self._written: Written | None = None  # up to a note of the run, where this goes by notes
 
     def attach(self, device: Device) -> None:
@@ -148,13 +149,33 @@ class Initcheck:
         asked = waiting.popleft() if waiting else 0
         return [self._source_marks(event, part, asked) for part in event.instruction.parts]
 
+    def passes(self, core: Core, word: isa.Instruction, action: Action) -> bool:
+        """Return whether nothing is to do for a word that reads what was written, and nothing is to be kept of it."""
+        cls = type(word)
+        plain = self._plain.get(cls)
+        if plain is None:
+            plain = self._plain[cls] = not (cls.REGISTERS or cls.STATE in ACCUMULATING or cls is isa.DmaIndirect)
+        return plain and self._calm(core, word, action)
+
     def enter(
-        self, core: Core, engine: str, pc: int, word: isa.Instruction, action: Any, happening: Callable[[], Event]
+        self,
+        core: Core,
+        engine: str,
+        pc: int,
+        word: isa.Instruction,
+        action: Any,
+        happening: Callable[[], Event],
+        is_whole: bool = False,
     ) -> bool:
-        """Look at the inputs of a word; return whether anything undefined is near it."""
+        """Look at the inputs of a word; return whether anything undefined is near it.
+
+        `is_whole` tells that all that it reads was written.
+        """
         self._inputs = None
         written = self._written
-        if written is None:
+        if is_whole:
+            unsure = []
+        elif written is None:
             unsure = [each for each in action.reads if not each.full]
         else:
             unsure = [each for each in action.reads if each not in written.full]
@@ -265,10 +286,7 @@ class Initcheck:
 
     def _calm(self, core: Core, word: Any, action: Action) -> bool:
         """Return whether nothing undefined is near a word that reads what was written; then there is nothing to do."""
-        planes = self._planes
-        if planes.has_bands and (
-            planes.may_have_any(core.index, action.read_places) or planes.may_have_any(core.index, action.write_places)
-        ):
+        if self._planes.may_have_any(core.index, (*action.read_places, *action.write_places)):
             return False
         flow = self._flows[core.index]
         if isinstance(word, isa.LoadWeights):

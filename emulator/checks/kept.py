@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -13,10 +15,12 @@ from formats.isa.behaviour import EngineState
 from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 
-__all__ = ["ACCUMULATING", "Traits", "kept_of", "traits_of"]
+__all__ = ["ACCUMULATING", "Traits", "kept_of", "traits_of", "words_of"]
 
 ACCUMULATING = (EngineState.OPTIONAL, EngineState.ACCUMULATORS)  # of the words that have to do with accumulators
+_KINDS_OF_PROGRAMS = 1 << 8  # whose traits are kept, by the classes of their words
 _PLACES = 4  # in which a file was loaded: chips, addresses
+_RAW, _WORD = attrgetter("word.raw"), attrgetter("word")
 Found = TypeVar("Found")
 
 
@@ -49,6 +53,15 @@ def kept_of(device: Device, name: str, find: Callable[[], Found]) -> Found:
     return result
 
 
+def words_of(device: Device) -> list[Instruction]:
+    """Return the words of a program."""
+    found: list[Instruction] = []
+    for core in device.cores:
+        for engine in core.engines.values():
+            found += map(_WORD, engine.words)
+    return found
+
+
 class Traits(NamedTuple):
     """What the words of a program may do at all.
 
@@ -66,12 +79,11 @@ class Traits(NamedTuple):
 
 def traits_of(device: Device) -> Traits:
     """Return what the words of a program may do."""
-    return kept_of(device, "traits", lambda: _traits(device))
+    return kept_of(device, "traits", lambda: _traits(frozenset(map(type, words_of(device)))))
 
 
-def _traits(device: Device) -> Traits:
-    streams = [engine.words for core in device.cores for engine in core.engines.values()]
-    classes = frozenset([each.word.__class__ for words in streams for each in words])
+@lru_cache(_KINDS_OF_PROGRAMS)
+def _traits(classes: frozenset[type[Instruction]]) -> Traits:
     branches = by_data = meets = multiplies = False
     loads = []
     for cls in classes:
@@ -93,7 +105,7 @@ def _found_of(device: Device, model: LoadedModel) -> dict[str, Any]:
     queues = [(queue.core, queue.name, queue.engine, queue.num_queues, queue.kind) for queue in device.queues]
     condition = (device.target.name, len(device.cores), device.act, places, queues)
     # Loading puts addresses into words, and a test or a person may change them.
-    words = [[each.word.raw for each in engine.words] for core in device.cores for engine in core.engines.values()]
+    words = [list(map(_RAW, engine.words)) for core in device.cores for engine in core.engines.values()]
     known = _FILES.setdefault(model.neff, [])
     for one in known:
         if one.condition == condition and one.words == words:

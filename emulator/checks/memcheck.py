@@ -9,7 +9,7 @@ from typing import Any
 from emulator.access import plan_of
 from emulator.checks.engine_state import Groups, Tables
 from emulator.checks.finding import Finding, Site, Words, finding_later
-from emulator.checks.kept import kept_of, traits_of
+from emulator.checks.kept import kept_of, traits_of, words_of
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, site_later, site_of
 from emulator.checks.tiles import Tiles
@@ -91,8 +91,7 @@ class Memcheck:
         # What ran was resolved, bound and found to be in its place: of a program without branches its first words.
         has_run, generation = _have_all_run(self.device), self.device.target.generation
         is_straight, ran = not traits_of(self.device).branches, self.ran
-        streams = [engine.words for core in self.device.cores for engine in core.engines.values()]
-        problems = isa.problems_of([loaded.word for words in streams for loaded in words], generation)
+        problems = isa.problems_of(words_of(self.device), generation)
         if has_run and not problems:
             return []
         for core in self.device.cores:

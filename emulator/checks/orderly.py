@@ -10,7 +10,7 @@ look at all of it themselves.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -29,6 +29,7 @@ from emulator.checks.touched import (
     BY,
     NOBODY,
     OWNER,
+    PSUM,
     READS,
     SINCE,
     SPANS,
@@ -65,11 +66,11 @@ class Rest(NamedTuple):
     """What racecheck has to look at, what each actor signalled, and what the host knows at the end.
 
     `units` are words and transfers in the order in which they were over, with the regions that they read and wrote;
-    those of transfers that touch nothing that matters are None. `signals` are those of each actor.
+    those of transfers that touch nothing that matters are None. `signals` returns those of an actor.
     """
 
     units: list[Looked]
-    signals: list[list[tuple[int, Key, int]]]
+    signals: Callable[[int], list[tuple[int, Key, int]]]
     host: Clock
 
 
@@ -218,6 +219,10 @@ class _Look:
                 last = last_of(place)
                 if last is None:
                     last = places[place] = first(place, engine, core, owner, pc)
+                    last[READS] = [unit]
+                    if last[PSUM]:
+                        is_near = True
+                    continue
                 by, tiled, is_psum, wrote, reads, has, since, until, _ = last
                 if is_psum:
                     is_near = True
@@ -243,6 +248,10 @@ class _Look:
                 last = last_of(place)
                 if last is None:
                     last = places[place] = first(place, engine, core, owner, pc)
+                    last[WRITE] = unit
+                    if last[PSUM]:
+                        is_near = True
+                    continue
                 by, tiled, is_psum, wrote, reads, has, since, until, _ = last
                 if is_psum:
                     is_near = True
@@ -313,6 +322,8 @@ class _Look:
             last = places.get(place)
             if last is None:
                 last = places[place] = self._first(place, None, core, owner, pc)
+                last[READS] = [unit]
+                continue
             _, tiled, _, wrote, reads, has, since, until, _ = last
             last[BY] = None
             if tiled == core and not (has is owner and since <= pc <= until):
@@ -327,6 +338,8 @@ class _Look:
             last = places.get(place)
             if last is None:
                 last = places[place] = self._first(place, None, core, owner, pc)
+                last[WRITE] = unit
+                continue
             _, tiled, _, wrote, reads, has, since, until, _ = last
             last[BY] = None
             if tiled == core and not (has is owner and since <= pc <= until):
@@ -385,12 +398,15 @@ class _Look:
         mine = logs.get(actor)
         if mine is None:
             mine = logs[actor] = Log()
+            mine.by_cell = {} if is_queue else None
         # Transfers of a queue do not wait for one another: each of those that read may matter to one that writes.
         key = (number, cell) if is_queue else cell
         if key in mine:
             del mine[key]
         mine[key] = unit, cell
         mine.last = number
+        if group.is_sorted and mine.by_cell is not None:
+            mine.by_cell.setdefault(cell, []).append(unit)
 
     def _look_back(self, unit: Use, cell: Cell, write: bool, group: Group, by: int, log: Log, wrote: bool) -> None:
         """Compare an access with those to the same bytes that actor `by` made since the last one that is known.
@@ -398,6 +414,9 @@ class _Look:
         Raises LookupError where these are too many.
         """
         actor, number, clock, note, _ = unit
+        if group.is_sorted:
+            group.take(self._look_beside(unit, cell, write, by, log, wrote))
+            return
         _, _, first, partitions, low, nbytes, _ = cell.region
         behind, high, known = first + partitions, low + nbytes, clock[by]
         looked = 0
@@ -415,6 +434,29 @@ class _Look:
             if by != actor or not keeps_order(old[3][1], wrote, note[1], write, cell.common(other)):
                 self._suspects += (cell.place, other.place)
         group.take(looked)
+
+    def _look_beside(self, unit: Use, cell: Cell, write: bool, by: int, log: Log, wrote: bool) -> int:
+        """Do that by the cells that share bytes with the one at hand; return how many accesses it was compared with."""
+        actor, number, clock, note, _ = unit
+        known, by_cell = clock[by], log.by_cell
+        looked = 0
+        for other, _ in ((cell, True), *(cell.near or ())):
+            looked += 1
+            if by_cell is None:
+                found = log.get(other)
+                if found is not None and found[0][1] > known:  # of another engine
+                    self._suspects += (cell.place, other.place)
+                continue
+            for old in reversed(by_cell.get(other, ())):
+                if old[1] <= known:
+                    break
+                looked += 1
+                if by == actor and (
+                    old[1] == number or keeps_order(old[3][1], wrote, note[1], write, cell.common(other))
+                ):
+                    continue
+                self._suspects += (cell.place, other.place)
+        return looked
 
     def _compare(self, unit: Use, place: RegionParts | RowSet, last: Last, write: bool) -> None:
         """Note what does not surely come before an access to the same place though it has to."""
@@ -441,6 +483,7 @@ class _Look:
     def _see_what_stays(self) -> None:
         """See to it that no constant was written, and that at an end each store to an output was waited for."""
         device = self._device
+        self._host = host = self._knowledge.host()
         if device.model is None:
             return
         constants = {
@@ -450,7 +493,6 @@ class _Look:
         for tensor in () if self._hangs else device.model.outputs:
             placed = device.model.tensors[tensor.name]
             spans.append((placed.address, placed.address + placed.nbytes))
-        host = self._knowledge.host()
         for place in self._touched.stored:
             write = self._touched.write_of(place)
             if write is None:
@@ -463,26 +505,33 @@ class _Look:
 
     def _rest(self) -> Rest:
         """Return what racecheck has to look at."""
-        knowledge, places, barriers = self._knowledge, self._knowledge.places, self._knowledge.barriers
+        knowledge = self._knowledge
         matter = self._touched.reach_of(self._suspects)
+        is_apart = matter.isdisjoint
         units: list[Looked] = []
-        signals: list[list[tuple[int, Key, int]]] = [[] for _ in range(knowledge.everyone)]
         for unit in self._units:
-            actor, number, _, note, touches = unit
-            is_word = note[0] == EXECUTED
-            changes = note[6] if is_word else note[3]
-            if changes:
-                mine = signals[places[actor]]
-                for index, old, new, core, kind in changes:
-                    if new > old and (core, index) not in barriers:
-                        mine.append((number, (core, kind, index), new))
+            touches = unit[4]
             read, written = touches.read_places, touches.write_places
-            if not (matter.isdisjoint(read) and matter.isdisjoint(written)):
-                made = self._unit(unit, places[actor])
+            if not (is_apart(read) and is_apart(written)):
+                made = self._unit(unit, knowledge.places[unit[0]])
                 units.append((made, made.word, self._matters(read, matter), self._matters(written, matter)))
-            elif not is_word:
-                units.append((None, note[1], (), ()))
-        return Rest(units, signals, knowledge.spread(knowledge.host()))
+            elif unit[3][0] == MOVED:
+                units.append((None, unit[3][1], (), ()))
+        return Rest(units, self._signals, knowledge.spread(self._host))
+
+    def _signals(self, place: int) -> list[tuple[int, Key, int]]:
+        """Return what an actor signalled, by its place among everyone: number of the unit, what it raised, to what."""
+        knowledge, barriers = self._knowledge, self._knowledge.barriers
+        if place not in knowledge.places:
+            return []
+        found = []
+        actor = knowledge.places.index(place)
+        for by, number, _, note, _ in self._units:
+            if by == actor:
+                for index, old, new, core, kind in note[6] if note[0] == EXECUTED else note[3]:
+                    if new > old and (core, index) not in barriers:
+                        found.append((number, (core, kind, index), new))
+        return found
 
     def _unit(self, unit: Use, place: int) -> Unit:
         """Return what was over as racecheck has it; `place` is whose it is."""

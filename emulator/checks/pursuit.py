@@ -21,6 +21,7 @@ from emulator.checks.written import Written
 from emulator.device import Device
 from emulator.dma.transfer import Side, Transfer
 from emulator.events import Event
+from emulator.faults import Place
 from emulator.notes import EXECUTED, MOVED, Notes
 
 __all__ = ["Pursuit"]
@@ -33,6 +34,8 @@ class Pursuit:
         self._check, self._device, self._notes = check, device, notes
         self._next = 0  # the first note that was not gone through
         self._written = Written(device)
+        self._lacking: set[tuple[int, str, int]] = set()  # words that read what nothing wrote
+        self._told = 0  # how many notes there were when the last of them was told of
         self._foreseen: dict[int, list[Marks | None]] = {}  # what transfers move, where that was looked at before
         self._before = notes.before
         notes.before = self._look_ahead
@@ -45,6 +48,11 @@ class Pursuit:
         moving = device.dma.moving
         if moving is not None:
             self._foresee(moving)
+
+    def lacks(self, place: Place) -> None:
+        """Take it that a word or transfer is about to use bytes that nothing wrote."""
+        self._lacking.add(place[:3])
+        self._told = len(self._notes)
 
     def on_word(self, engine: Any, number: int, now: int, changes: Any) -> None:
         """Go through all up to a word that is over, if data decide what becomes of its inputs."""
@@ -88,6 +96,8 @@ class Pursuit:
         notes, check = self._notes, self._check
         cores, enter, leave, take = self._device.cores, check.enter, check.leave, self._courses.take
         full, mark = self._written.full, self._written.mark
+        # Of words up to here the device has said which of them read what nothing wrote: it stops after many of them.
+        lacking, told = self._lacking, len(notes) if self._device.checking else self._told
         for number in range(self._next, len(notes)):
             note = notes[number]
             if note[0] == EXECUTED:
@@ -96,20 +106,23 @@ class Pursuit:
                 if action.barrier:
                     continue
                 word, pc, core, name = loaded.word, loaded.pc, engine.core.index, engine.name
-                if (
-                    changes is not None
-                    and action.template is not None
-                    and full.issuperset(action.reads)
-                    and take(cores[core], name, word, action, self._flows[core])
+                is_whole = (number < told and (core, name, pc) not in lacking) or full.issuperset(action.reads)
+                if is_whole and (
+                    (
+                        changes is not None
+                        and action.template is not None
+                        and take(cores[core], name, word, action, self._flows[core])
+                    )
+                    or check.passes(cores[core], word, action)
                 ):
-                    for extent in action.writes:
+                    for extent in action.writes if changes is not None else ():
                         if extent not in full:
                             mark(extent)
                     continue
                 happening: Callable[[], Event] = partial(
                     Event, number, now, issued, core, name, pc, word, "instruction", changes or (), action
                 )
-                if enter(cores[core], name, pc, word, action, happening) and changes is not None:
+                if enter(cores[core], name, pc, word, action, happening, is_whole) and changes is not None:
                     leave(cores[core], name, word)
                 if changes is not None:
                     for extent in action.writes:

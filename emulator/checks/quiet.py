@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from emulator.checks.kept import kept_of, traits_of
+from emulator.checks.kept import kept_of, traits_of, words_of
 from emulator.checks.orderly import Order
 from emulator.checks.place import Names
 from emulator.checks.synccheck import leftovers, needs_of, overfull, untriggered
@@ -48,8 +48,7 @@ def _has_run(device: Device, ran: Collection[Any]) -> bool:
 
 def _is_sound(device: Device) -> bool:
     """Return whether no word breaks a rule, and no tile is read once it is overwritten."""
-    streams = [engine.words for core in device.cores for engine in core.engines.values()]
-    if not are_all_sound([loaded.word for words in streams for loaded in words], device.target.generation):
+    if not are_all_sound(words_of(device), device.target.generation):
         return False
     names = Names(device)
     return not [tile for core in device.cores for tile in names.tiles(core.index) if tile.lost]

@@ -359,7 +359,7 @@ class Racecheck:
     def _carried(self, unit: Unit, other: Unit) -> Carried:
         """Return what is signalled from a unit on, to anybody and to the core of another one."""
         names = self.clocks.names
-        return carried(names[unit.actor], self.clocks.signals[unit.actor], unit.number, names[other.actor][0])
+        return carried(names[unit.actor], self.clocks.signalled(unit.actor), unit.number, names[other.actor][0])
 
     def _outputs(self, host: Clock) -> None:
         """Report stores to outputs that no engine waits for: the program may end before they do."""

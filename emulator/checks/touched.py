@@ -39,6 +39,8 @@ __all__ = [
 
 _LOW = itemgetter(4)
 _PATIENCE = 64  # comparisons of a region with others, on the average, beyond which somebody else has to look
+_BESIDE = 32  # such comparisons beyond which it is worked out which cells of a group share bytes
+_NEVER = 1 << 62
 _made = tuple.__new__
 
 # Whose a word or transfer is, its number there, what it knew of the others when it began, its note, what it touches.
@@ -62,21 +64,28 @@ class Moved(NamedTuple):
 
 
 class Log(dict["Cell | tuple[int, Cell]", "tuple[Use, Cell]"]):
-    """The accesses of an actor to cells of a group, in order, each cell's latest; `last` is the number of the last."""
+    """The accesses of an actor to cells of a group, in order, each cell's latest; `last` is the number of the last.
 
-    __slots__ = ("last",)
+    `by_cell` are all accesses of a queue to each cell, in order, once they are asked for so.
+    """
+
+    __slots__ = ("by_cell", "last")
     last: int
+    by_cell: dict[Cell, list[Use]] | None
 
 
 class Group:
-    """Cells that may share bytes; the words and transfers that wrote to one of them, or read one, by actor."""
+    """Cells that may share bytes; the words and transfers that wrote to one of them, or read one, by actor.
 
-    __slots__ = ("cells", "is_split", "patience", "reads", "writes")
+    `is_sorted` tells that accesses are looked for by the cells that share bytes, not from the last one back.
+    """
+
+    __slots__ = ("_left", "cells", "is_sorted", "is_split", "patience", "reads", "writes")
 
     def __init__(self, cells: list[Cell]) -> None:
         self.cells = cells
-        self.is_split = False
-        self.patience = _PATIENCE * len(cells)
+        self.is_split = self.is_sorted = False
+        self.patience, self._left = _PATIENCE * len(cells), _BESIDE * len(cells)
         self.writes: dict[int, Log] = {}
         self.reads: dict[int, Log] = {}
 
@@ -85,9 +94,28 @@ class Group:
 
         Raises LookupError where they become too many.
         """
+        self._left -= looked
+        if self._left < 0:
+            self._sort()
         self.patience += _PATIENCE - looked
         if self.patience < 0:
             raise LookupError
+
+    def _sort(self) -> None:
+        """Have accesses found by the cells that share bytes, unless too many lie between one another."""
+        self._left = _NEVER
+        try:
+            self.split()
+        except LookupError:
+            self.is_split = False
+            for cell in self.cells:
+                cell.near = None
+            return
+        self.is_sorted = True
+        for log in (*self.writes.values(), *self.reads.values()):
+            if log.by_cell is not None:
+                for old, cell in log.values():
+                    log.by_cell.setdefault(cell, []).append(old)
 
     def split(self) -> None:
         """Tell each cell of those that share bytes with it, where one of the two is written.
@@ -172,30 +200,33 @@ class Touched:
         for places in (self.stored, *memories.values()):
             places.sort(key=_LOW)
             for near in _in_common(places):
+                if not self._matter(near):
+                    continue
                 columns = apart_by_columns(near)
                 if len(columns) == 1:
                     self._group(near)
                     continue
                 for numbers in columns:
                     for some in _in_common([near[number] for number in numbers]):
-                        self._group(some)
+                        if self._matter(some):
+                            self._group(some)
         return bool(self.cells)
 
-    def _group(self, near: list[RegionParts | RowSet]) -> None:
-        """Make a group of places, but where the order of one engine's words is all that matters, or all only read."""
-        known = list(map(self.places.__getitem__, near))
-        by = known[0][BY]
+    def _matter(self, near: list[RegionParts | RowSet]) -> bool:
+        """Return whether more than the order of one engine's words matters to places, and one of them is written."""
+        known = self.places
+        by = known[near[0]][BY]
         if by is not None:
-            for last in known:
-                if last[BY] is not by:
+            for place in near:
+                if known[place][BY] is not by:
                     break
             else:
-                return
-        for last in known:
-            if last[WRITE] is not None:
-                break
-        else:
-            return
+                return False
+        return any(known[place][WRITE] is not None for place in near)
+
+    def _group(self, near: list[RegionParts | RowSet]) -> None:
+        """Make a group of places."""
+        known = list(map(self.places.__getitem__, near))
         cells = [Cell(place, last[BY], last[WRITE] is not None) for place, last in zip(near, known, strict=True)]
         group = Group(cells)
         for cell in cells:

@@ -64,14 +64,11 @@ class BandedPlanes(Planes):
         """Return whether nothing in any memory was computed from undefined bytes."""
         return super().are_blank and not any(self._bands.values())
 
-    @property
-    def has_bands(self) -> bool:
-        """Return whether anything in a core's memory ever was computed from undefined bytes."""
-        return bool(self._bands)
-
     def may_have_any(self, core: int, places: Iterable[RegionParts]) -> bool:
         """Return whether `may_have` is true of any of some regions."""
         known = self._bands
+        if not known:
+            return False
         for space, _, first, partitions, low, nbytes, _ in places:
             bands = known.get((core, space))
             if bands is not None and bands.meet(low, low + nbytes, first, partitions):

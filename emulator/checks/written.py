@@ -102,7 +102,19 @@ class Written:
         self._device = device
         self.full: set[Extent] = set()  # of which all bytes are known to be written
         self._sides: set[Side] = set()  # that were written
+        self._waiting: list[Extent | Side] = []  # what was written since somebody asked: few ask
         self._rows: dict[tuple[int, str], Rows] = {}
+
+    def _asked(self, core: int, space: str) -> Rows:
+        """Return the rows of a memory, for who asks what is written of it."""
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if isinstance(one, Side):
+                self._mark_side(one)
+            else:
+                where, its_core, first, partitions, low, nbytes, pattern = _region_of(one)
+                self._of(its_core, where).mark(first, partitions, low, nbytes, pattern)
+        return self._of(core, space)
 
     def _of(self, core: int, space: str) -> Rows:
         rows = self._rows.get((core, space))
@@ -114,8 +126,7 @@ class Written:
         """Note an extent written."""
         if extent not in self.full:
             self.full.add(extent)
-            space, core, first, partitions, low, nbytes, pattern = _region_of(extent)
-            self._of(core, space).mark(first, partitions, low, nbytes, pattern)
+            self._waiting.append(extent)
 
     def lacks(self, extent: Extent) -> bool:
         """Return whether nothing wrote some bytes of an extent."""
@@ -129,13 +140,15 @@ class Written:
     def covers(self, parts: RegionParts) -> bool:
         """Return whether all bytes of a region are written."""
         space, core, first, partitions, low, nbytes, pattern = parts
-        return self._of(core, space).is_whole(first, partitions, low, nbytes, pattern)
+        return self._asked(core, space).is_whole(first, partitions, low, nbytes, pattern)
 
     def mark_side(self, side: Side) -> None:
         """Note a side in SBUF written."""
-        if side in self._sides:
-            return
-        self._sides.add(side)
+        if side not in self._sides:
+            self._sides.add(side)
+            self._waiting.append(side)
+
+    def _mark_side(self, side: Side) -> None:
         partitions, width = self._device.cores[side.core].memory.bound("SBUF").shape
         offset, steps = geometry = sbuf_geometry(side, width, partitions, lambda low, high, allowed: None)
         dims = tuple([(step, count) for step, (_, count) in zip(steps, side.dims, strict=True)])
@@ -148,7 +161,7 @@ class Written:
 
     def rows(self, core: int, space: str, first: int, partitions: int, low: int, high: int) -> tuple[Which, Plane]:
         """Return which row each of some partitions has, and the rows: which of some bytes are written."""
-        return self._of(core, space).between(first, partitions, low, high)
+        return self._asked(core, space).between(first, partitions, low, high)
 
     def box(self, region: Region) -> tuple[Region, int] | None:
         """Return the box around bytes of a region in a core's memory that nothing wrote, and how many they are."""

@@ -8,6 +8,7 @@ queues and variables that exist) is not asked here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from formats.dtypes import DTYPES, Dtype
@@ -222,6 +223,7 @@ _MANY = 32  # words of a class beyond which they are looked at together, kind by
 _FEW_KINDS = 16  # of those
 _MOST_SOUND = 1 << 15  # words that are known to be sound: a kernel that differs in a few has the others
 Kept = tuple[type[Instruction], bytes]
+_RAW = attrgetter("raw")
 _SOUND: dict[str, set[Kept]] = {}  # by generation
 
 
@@ -302,6 +304,9 @@ def _unknown(
     """Return the words that are known to be sound, and those of many that are not, by class and bytes."""
     known = _SOUND.setdefault(generation_of(target), set())
     fresh: dict[type[Instruction], dict[bytes, Instruction]] = {}
+    words = list(words)
+    if known.issuperset(zip(map(type, words), map(_RAW, words), strict=True)):  # as a rule
+        return known, fresh
     for word in words:
         if (word.__class__, word.raw) not in known:
             fresh.setdefault(type(word), {})[word.raw] = word

@@ -28,11 +28,6 @@ __all__ = ["PlainPlanes", "marks_of", "plainly"]
 class PlainPlanes(Planes):
     """The marks of every memory, byte by byte."""
 
-    @property
-    def has_bands(self) -> bool:
-        """Return whether anything in a core's memory ever was computed from undefined bytes."""
-        return bool(self._chip)
-
     def look(self, core: Core, operand: Operand, fresh: MarkRows | None = None) -> MarkRows | None:
         """Return the marks of an operand; what nothing ever wrote gets the number of `fresh`."""
         marks = self.read(core, operand, 0 if fresh is None else fresh.number)

@@ -11,7 +11,7 @@ import pytest
 
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
-from emulator.checks import again, kept
+from emulator.checks import again, kept, touched
 from emulator.checks import tiles as tiles_of_a_program
 from emulator.checks.knowledge import UnknownError
 from emulator.checks.orderly import Order, _Look, order_of
@@ -151,8 +151,9 @@ class Program:
         return "\n".join([*head, *queues, *self.blocks, "", *words]) + "\n"
 
 
-@pytest.mark.parametrize("forgets", [0.0, 0.15, 0.5])
-def test_random_programs(forgets: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("forgets", "beside"), [(0.0, 32), (0.15, 32), (0.5, 32), (0.15, -1)])
+def test_random_programs(forgets: float, beside: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(touched, "_BESIDE", beside)  # whether accesses are looked for by cells from the first on
     ways = dict.fromkeys(("all", "a part", "nothing"), 0)
     kinds = set()
     for seed in range(60):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import emulator.device
 from emulator.access import Operand
 from emulator.checks import again, courses
 from emulator.checks.initcheck import Initcheck
@@ -266,6 +267,8 @@ def test_random_programs_find_the_same_by_their_notes(part: int, monkeypatch: py
     monkeypatch.setattr(courses.Courses, "take", lambda *given: taken.append(take(*given)) or taken[-1])
     pursued, alike, kinds = 0, 0, set()
     for seed in range(part, 24, 4):
+        # A device says which words read what nothing wrote up to so many warnings.
+        monkeypatch.setattr(emulator.device, "WARNINGS", 100 if seed % 8 < 4 else 3)
         for program in (Words(seed), Program(seed, 0.0)):
             neff = assembled(program.text)
             *found, by = by_notes(neff)
