@@ -11,7 +11,7 @@ from neurontools.builder.chip import PROGRESS, Chip, QueueFacts
 from neurontools.builder.hazards import Needs
 from neurontools.builder.vector_clocks import VectorClocks
 
-__all__ = ["ENGINE", "GUARDED", "Origin", "QueueUse", "Stream", "Streams"]
+__all__ = ["CONDITION", "ENGINE", "GUARDED", "Origin", "QueueUse", "Stream", "Streams"]
 
 ENGINE: dict[str, int] = {name: index for index, name in enumerate(ENGINES)}
 
@@ -27,6 +27,8 @@ _EVENT, _NOP = EventSemaphore().raw, Nop().raw
 _ORDER, _MARKER = SetOrderingMode().raw, OpcodeCC().raw  # what every engine begins with
 # Places in a word of the first and the second condition (mode, index, two bytes of an update, value).
 _CONDITIONS = _FIRST, _SECOND = 4, 32
+CONDITION = slice(_FIRST, _FIRST + 8)
+"""The bytes of a word that say what it waits for and signals."""
 _ENGINES = len(ENGINES)
 _GE, _INC = int(WaitMode.SEM_GE), int(UpdateMode.SEM_INC)
 _ANYWHERE: Origin = ("end", "", 0)
