@@ -28,6 +28,7 @@ from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.scheduling import scheduled
+from neurontools.builder.streams import ENGINE
 from neurontools.builder.tiles import Tiles, place_tiles, tile_map
 from neurontools.builder.trace import SendRecvOp, Space, Trace, View, Visited
 from neurontools.builder.trace_facts import Facts, facts_of, with_shared
@@ -222,19 +223,18 @@ def _write(
     program: Program, words: Mapping[str, bytes], emitted: Emitted, part: SubgraphWriter, chip: Chip, tiles: Tiles
 ) -> None:
     """Hand words, queues, sets and debug info to the subgraph."""
-    streams = program.streams
-    for engine, stream in streams.of.items():
-        part.stream(engine, words[engine])
-        part.debug(engine, partial(emitted.origins, stream.actor))
+    part.streams(words, {engine: partial(emitted.origins, number) for engine, number in ENGINE.items()})
     for name in program.activation.sets:
         part.activation_set(name, program.activation.sets[name])
-    for use in streams.queues.values():
+    lowest = -1  # byte of a tile
+    for use in program.streams.queues.values():
         facts = use.facts
         # A kernel may choose addresses inside the scratch; the queue then goes without, as those of ACT and SP do.
         scratch: tuple[int, int] | tuple[None, None] = None, None
         if facts.scratch is not None:
-            sbuf = tiles.bounds(Space.SBUF)
-            if (chip.sbuf_first if sbuf is None else sbuf[0]) >= sum(facts.scratch):
+            if lowest < 0:
+                lowest = (tiles.bounds(Space.SBUF) or (chip.sbuf_first, 0))[0]
+            if lowest >= sum(facts.scratch):
                 scratch = facts.scratch
         part.queue(
             facts.name,
@@ -250,7 +250,7 @@ def _write(
 def _is_ours(words: Mapping[str, bytes], prelude: int) -> bool:
     """Return whether anything of ours is in the words of a program; `prelude` is how many all engines begin with."""
     begun = prelude // len(words) * WORD
-    return any(len(stream) > begun and _ours(stream) for stream in words.values())
+    return _ours(b"".join([stream for stream in words.values() if len(stream) > begun]))
 
 
 def _ours(stream: bytes) -> bool:

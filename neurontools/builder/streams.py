@@ -270,6 +270,8 @@ class Streams:
         # by engine: which of the units that anybody waits for each is, which is what its semaphore shows then
         ranks = [{unit: rank for rank, unit in enumerate(sorted(stream.awaited), 1)} for stream in self._by_actor]
         for stream in self._by_actor:
+            if not stream.conditions and not stream.awaited:
+                continue
             raw, conditions = stream.raw, iter(stream.conditions)
             for place, actor, unit in zip(conditions, conditions, conditions, strict=True):
                 if actor < _ENGINES:
