@@ -390,6 +390,12 @@ class Memory:
 
     def claim(self, low: int, high: int) -> Region:
         """Give bytes `low` to `high` - 1 to a new owner; return its region."""
+        if low >= self._end:  # what `give` does, for bytes that had no owner
+            region = Region(low, high)
+            self._starts.append(low)
+            self._pieces[low] = high, region
+            self._end = high
+            return region
         piece = self._pieces.get(low)
         if piece is not None and piece[0] == high:
             region = piece[1]
