@@ -164,6 +164,7 @@ def _placed(given: Sequence[Trace], chip: Chip) -> tuple[list[Trace], list[_Part
     traces: list[Trace] = []
     tiles: list[Tiles] = []
     facts: list[Facts] = []
+    both: list[Facts] = []
     are_alike = False
     for trace in given:
         if traces and traces[0] is given[0]:
@@ -171,7 +172,6 @@ def _placed(given: Sequence[Trace], chip: Chip) -> tuple[list[Trace], list[_Part
             are_alike = both[0].written == both[1].written and are_counterparts(traces[0], trace, both[0].written)
         if are_alike:
             now, its = trace, tiles_of(traces[0], tiles[0], trace)
-            facts.append(facts[0])
         else:
             now, its = place_tiles(trace, chip)
             facts.append(facts_of(now))
@@ -180,7 +180,7 @@ def _placed(given: Sequence[Trace], chip: Chip) -> tuple[list[Trace], list[_Part
     # a program that was changed so that it fits has allocations of its own
     tensors = [one if now is trace else tensors_of(now)
                for trace, one, now in zip(given, tensors, traces, strict=True)]  # fmt: skip
-    facts = with_shared(facts, common_tensors(tensors))
+    facts = both if are_alike else with_shared(facts, common_tensors(tensors))
     return traces, [_Part(*each) for each in zip(tensors, names, tiles, facts, strict=True)], are_alike
 
 
