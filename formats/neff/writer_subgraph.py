@@ -49,6 +49,7 @@ _GEN3_RESERVATION = Reservation(
 _RUNTIME_EVENTS, _RUNTIME_SEMAPHORES = 12, 3
 _ENTRY = 32
 _ENTRY_LENGTHS = frozenset({1, 2, 3, 4})  # of debug entries
+_ALL = frozenset(ENGINES)
 _TENSOR_KINDS = "input", "output", "constant", ""
 
 
@@ -103,6 +104,17 @@ class SubgraphWriter:
                 got=len(data),
             )
         self._streams[engine] = bytes(data)
+
+    def streams(self, words: Mapping[str, bytes], debug: Mapping[str, EntryMaker]) -> None:
+        """Set the words of all engines at once, and what makes where they come from, as `stream` and `debug` do."""
+        if words.keys() != _ALL or debug.keys() != _ALL or any(map(WORD.__rmod__, map(len, words.values()))):
+            for engine, data in words.items():
+                self.stream(engine, data)
+            for engine, entries in debug.items():
+                self.debug(engine, entries)
+        else:
+            self._streams |= words
+            self._debug |= debug
 
     def variable(
         self,

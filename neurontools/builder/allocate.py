@@ -142,6 +142,10 @@ def allocate(lives: Iterable[Life], chip: Chip, are_read: AreRead | None = None)
         for life in chosen:
             _check_fixed(life, chip)
         fixed = _fixed(chosen, space, are_read) if chosen else []
+        in_a_row = _in_a_row(mine, chip) if space is _SBUF and not chosen else None
+        if in_a_row is not None:
+            places.update(in_a_row)
+            continue
         failed: Life | None = None
         for policy in _policies(space, chip):
             found, failed = _in_order(mine, fixed, policy)
@@ -168,6 +172,23 @@ def _policies(space: Space, chip: Chip) -> list[Policy]:
 def tightest(space: Space, chip: Chip) -> Policy:
     """Return the way to place tiles that packs tightest; it depends on what is taken alone."""
     return _policies(space, chip)[-1]
+
+
+def _in_a_row(lives: Sequence[Life], chip: Chip) -> dict[int, tuple[int, int]] | None:
+    """Place tiles as `_NextFit` does as long as it does not come round; None where it would."""
+    at, end = chip.sbuf_first, chip.sbuf_end
+    if sum([life.allocation.partition_bytes for life in lives]) > end - at:
+        return None
+    places: dict[int, tuple[int, int]] = {}
+    for _, number, size in sorted([(one.first, one.allocation.id, one.allocation.partition_bytes) for one in lives]):
+        size = size or 1
+        align = _ALIGN_LARGE if size >= _ALIGN_LARGE else _ALIGN_SMALL
+        at = -(-at // align) * align
+        places[number] = 0, at
+        at += size
+        if at > end:
+            return None
+    return places
 
 
 def _in_order(

@@ -11,6 +11,7 @@ from formats.engines import ENGINES
 from formats.errors import UnsupportedError
 from formats.isa import EXTENSION_OPCODE
 from formats.isa.registry import BY_OPCODE
+from formats.named_tuple import NamedTuple
 from formats.neff.definition import EXTENDED_FEATURE
 from formats.neff.reader import Neff
 from formats.neff.visits import write_visits
@@ -19,6 +20,7 @@ from formats.neff.writer_subgraph import SubgraphWriter
 from formats.neuron_core import WORD
 from neurontools.builder.barriers import Peer
 from neurontools.builder.chip import Chip, chip_of
+from neurontools.builder.counterpart import are_counterparts, moved_words, tiles_of
 from neurontools.builder.emitted import Emitted
 from neurontools.builder.errors import BuildError
 from neurontools.builder.fresh import fresh_map
@@ -27,10 +29,11 @@ from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.scheduling import scheduled
 from neurontools.builder.spilling import Spilled
+from neurontools.builder.streams import ENGINE
 from neurontools.builder.tiles import Tiles, place_tiles, tile_map
 from neurontools.builder.trace import SendRecvOp, Space, Trace, View, Visited
-from neurontools.builder.trace_facts import facts_of, with_shared
-from neurontools.builder.variables import Variables, common_tensors, shared_names, tensors_of
+from neurontools.builder.trace_facts import Facts, facts_of, with_shared
+from neurontools.builder.variables import Tensors, Variables, common_tensors, shared_names, tensors_of
 
 __all__ = ["BuiltNeff", "build"]
 
@@ -91,58 +94,99 @@ def _build(
         traces = [scheduled(trace, chip) for trace in traces]
     given = traces
     writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
-    tensors = [tensors_of(trace) for trace in traces]
-    names = shared_names(traces, tensors)
-    placed = [place_tiles(trace, chip) for trace in traces]
-    # a program that was changed so that it fits has allocations of its own
-    tensors = [one if now is trace else tensors_of(now)
-               for trace, one, (now, _) in zip(traces, tensors, placed, strict=True)]  # fmt: skip
-    now = [trace for trace, _ in placed]
-    if any(len(one.allocations) != len(trace.allocations) for one, trace in zip(now, traces, strict=True)):
-        names = shared_names(now, tensors)  # what is spilled lies in a tensor of its own
-    traces, tiles = now, [one for _, one in placed]
-    facts = with_shared([facts_of(trace) for trace in traces], common_tensors(tensors))
-    landings = [one.landings for one in facts]
+    traces, parts, are_alike = _placed(traces, chip)
     for trace in (*given, *traces):
         trace.touched = None
+    landings = [one.facts.landings for one in parts]
     _check_exchanges(traces, landings)
     cores = []
     extended = False
-    for index, trace in enumerate(traces):
+    program: Program | None = None
+    for index, (trace, (tensors, names, tiles, facts)) in enumerate(zip(traces, parts, strict=True)):
         part = writer.subgraph(index)
-        used = facts[index].used
-        variables = Variables(trace, tensors[index], names[index], part, table=bool(chip.direct), used=used)
-        other = len(traces) - 1 - index
-        program = Program(trace, chip, part, variables, tiles[index],
-                          facts[index], Peer(tiles[other], landings[other]))  # fmt: skip
+        used = facts.used
+        variables = Variables(trace, tensors, names, part, table=bool(chip.direct), used=used)
+        if program is not None and are_alike:
+            emitted = program.emitted.counterpart(trace)
+            words = moved_words(program.words, program.moves, trace, variables, tiles, part, emitted.name)
+        else:
+            program = None  # the one before goes before the next is made
+            other = len(traces) - 1 - index
+            program = Program(trace, chip, part, variables, tiles, facts, Peer(parts[other].tiles, landings[other]))
+            emitted, words = program.emitted, program.words
+            is_ours = _is_ours(words, program.streams.prelude)
         streams = program.streams
         cores.append(partial(
-            _core_report, [stream.count for stream in streams.of.values()], streams.prelude, streams.waits,
-            streams.wait_words, tiles[index], variables.bytes, program.transfers, program.transfer_bytes,
+            _core_report, emitted.counts(), streams.prelude, streams.waits, streams.wait_words,
+            tiles, variables.bytes, program.transfers, program.transfer_bytes,
         ))  # fmt: skip
         # What only somebody who looks wants to know is written for him then.
-        emitted, losses = program.emitted, program.accesses.sharing.losses
-        writer.member(f"{part.name}/tiles.json", partial(tile_map, tiles[index], emitted, losses))
-        fresh = fresh_map(trace, tiles[index], names[index], used)
+        losses = program.accesses.sharing.losses
+        writer.member(f"{part.name}/tiles.json", partial(tile_map, tiles, emitted, losses))
+        fresh = fresh_map(trace, tiles, names, used)
         if fresh is not None:
             writer.member(f"{part.name}/fresh.json", fresh)
         if trace.visits is not None:
             writer.member(f"{part.name}/visits.json", partial(_visits, trace.visits, emitted))
-        extended = _write(program, part, chip, tiles[index]) or extended
-        del program  # writing needs the room
+        _write(program, words, emitted, part, chip, tiles)
+        if is_ours:
+            part.feature(EXTENDED_FEATURE)
+            extended = True
+    del program, streams, words  # writing needs the room
     for member, content in members.items():
         writer.member(member, content)
-    first = traces[0]
+    first, names = traces[0], parts[0].names
     inputs = [one for one in first.allocations if one.kind == "input"]
     for one in inputs:
-        writer.input(names[0][one.id], one.dtype, one.shape)
+        writer.input(names[one.id], one.dtype, one.shape)
     for one in first.outputs:
-        writer.output(names[0][one.id], one.dtype, one.shape)
+        writer.output(names[one.id], one.dtype, one.shape)
     return BuiltNeff(
         writer.hand_over(understood=True),
         lambda: Report(name, target.name, extended, tuple([make() for make in cores])),
-        [one.spilled for one in tiles if one.spilled is not None],
+        [one.tiles.spilled for one in parts if one.tiles.spilled is not None],
     )
+
+
+class _Part(NamedTuple):
+    """What is known of a program before its words: tensors, their names by allocation id, tiles, and facts."""
+
+    tensors: Tensors
+    names: dict[int, str]
+    tiles: Tiles
+    facts: Facts
+
+
+def _placed(given: Sequence[Trace], chip: Chip) -> tuple[list[Trace], list[_Part], bool]:
+    """Return the programs, which may be others to fit, with their tiles placed.
+
+    Then whether the second one is a counterpart of the first (`neurontools.builder.counterpart`).
+    """
+    tensors = [tensors_of(trace) for trace in given]
+    names = shared_names(given, tensors)
+    traces: list[Trace] = []
+    tiles: list[Tiles] = []
+    facts: list[Facts] = []
+    both: list[Facts] = []
+    are_alike = False
+    for trace in given:
+        if traces and traces[0] is given[0]:
+            both = with_shared([*facts, *facts], common_tensors(tensors))
+            are_alike = both[0].written == both[1].written and are_counterparts(traces[0], trace, both[0].written)
+        if are_alike:
+            now, its = trace, tiles_of(traces[0], tiles[0], trace)
+        else:
+            now, its = place_tiles(trace, chip)
+            facts.append(facts_of(now))
+        traces.append(now)
+        tiles.append(its)
+    # a program that was changed so that it fits has allocations of its own
+    tensors = [one if now is trace else tensors_of(now)
+               for trace, one, now in zip(given, tensors, traces, strict=True)]  # fmt: skip
+    if any(one.spilled is not None for one in tiles):
+        names = shared_names(traces, tensors)  # what is spilled lies in a tensor of its own
+    facts = both if are_alike else with_shared(facts, common_tensors(tensors))
+    return traces, [_Part(*each) for each in zip(tensors, names, tiles, facts, strict=True)], are_alike
 
 
 def _visits(visits: Visited, emitted: Emitted) -> bytes:
@@ -180,25 +224,22 @@ def _check_pipes(mine: list[SendRecvOp], theirs: list[SendRecvOp]) -> None:
             )
 
 
-def _write(program: Program, part: SubgraphWriter, chip: Chip, tiles: Tiles) -> bool:
-    """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them."""
-    streams = program.streams
-    ours = False
-    begun = streams.prelude // len(streams.of) * WORD  # bytes that every engine begins with
-    for engine, stream in streams.of.items():
-        ours = ours or (len(stream.raw) > begun and _ours(stream.raw))
-        part.stream(engine, stream.raw)
-        part.debug(engine, partial(program.emitted.origins, stream.actor))
-        stream.raw.clear()
+def _write(
+    program: Program, words: Mapping[str, bytes], emitted: Emitted, part: SubgraphWriter, chip: Chip, tiles: Tiles
+) -> None:
+    """Hand words, queues, sets and debug info to the subgraph."""
+    part.streams(words, {engine: partial(emitted.origins, number) for engine, number in ENGINE.items()})
     for name in program.activation.sets:
         part.activation_set(name, program.activation.sets[name])
-    for use in streams.queues.values():
+    lowest = -1  # byte of a tile
+    for use in program.streams.queues.values():
         facts = use.facts
         # A kernel may choose addresses inside the scratch; the queue then goes without, as those of ACT and SP do.
         scratch: tuple[int, int] | tuple[None, None] = None, None
         if facts.scratch is not None:
-            sbuf = tiles.bounds(Space.SBUF)
-            if (chip.sbuf_first if sbuf is None else sbuf[0]) >= sum(facts.scratch):
+            if lowest < 0:
+                lowest = (tiles.bounds(Space.SBUF) or (chip.sbuf_first, 0))[0]
+            if lowest >= sum(facts.scratch):
                 scratch = facts.scratch
         part.queue(
             facts.name,
@@ -209,12 +250,15 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip, tiles: Tiles) -> 
             scratch_offset=scratch[0],
             scratch_size=scratch[1],
         )
-    if ours:
-        part.feature(EXTENDED_FEATURE)
-    return ours
 
 
-def _ours(stream: bytearray) -> bool:
+def _is_ours(words: Mapping[str, bytes], prelude: int) -> bool:
+    """Return whether anything of ours is in the words of a program; `prelude` is how many all engines begin with."""
+    begun = prelude // len(words) * WORD
+    return _ours(b"".join([stream for stream in words.values() if len(stream) > begun]))
+
+
+def _ours(stream: bytes) -> bool:
     """Return whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
     opcodes = stream[::WORD]
     if EXTENSION_OPCODE in opcodes:

@@ -40,9 +40,20 @@ class Emitted:
         self._longer: list[Sequence[int]] = []
         self._named: list[Mapping[int, Origin | str]] = []
 
+    def counterpart(self, trace: Trace) -> Emitted:
+        """Return the same of a program whose operations came to the same words."""
+        found = Emitted(trace, self._tiles, self._touched)
+        found.notes = self.notes
+        found._ends, found._longer, found._named = self._ends, self._longer, self._named
+        return found
+
     def name(self, number: int) -> str:
         """Return the name of an operation."""
         return self._names.get(number) or f"I-{number}"
+
+    def counts(self) -> list[int]:
+        """Return the number of words of each engine."""
+        return [end // WORD - len(longer) for end, longer in zip(self._ends, self._longer, strict=True)]
 
     def close(self, streams: Collection[Stream]) -> None:
         """Take over what the streams, in the order of the engines, know of their words; nothing is appended behind."""

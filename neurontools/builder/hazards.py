@@ -232,10 +232,15 @@ class Region:
     def within(self, low: int, high: int, floors: Sequence[int]) -> list[Track]:
         """Return the accesses that touch bytes `low` to `high` - 1, but for the units up to the floor of each actor."""
         found: list[Track] = []
-        for track in self.tracks:
+        for track in self.writes + self.reads:
             actor, write, newest, records, grids = track
             floor = floors[actor]
             if newest > floor:
+                if len(records) == 1:  # as nearly always
+                    _, its_low, its_high, *_ = records[0]
+                    if its_low < high and its_high > low:
+                        found.append([actor, write, newest, records.copy(), None])
+                    continue
                 if grids is not None:
                     records = _all(track)
                 elif len(records) > _FLAT:
@@ -266,9 +271,26 @@ class Region:
 
     def adopt(self, inherited: list[Track]) -> None:
         """Take over accesses to the same bytes, from regions that had them before."""
-        tracks = _merged([*self.tracks, *inherited])
-        self.writes = [track for track in tracks if track[_WRITE]]
-        self.reads = [track for track in tracks if not track[_WRITE]]
+        if self.writes or self.reads:
+            tracks = _merged([*self.tracks, *inherited])
+            self.writes = [track for track in tracks if track[_WRITE]]
+            self.reads = [track for track in tracks if not track[_WRITE]]
+            return
+        # What `_merged` does, for a region in which nothing was accessed yet and the few tracks that it takes over.
+        several: dict[int, Track] = {}
+        for track in inherited:
+            actor, write, _, records, _ = track
+            own = self.writes if write else self.reads
+            for mine in own:
+                if mine[_ACTOR] == actor:
+                    mine[_RECORDS] += records
+                    several[id(mine)] = mine
+                    break
+            else:
+                own.append(track)
+        for mine in several.values():
+            mine[_RECORDS] = records = _together(mine[_RECORDS])
+            mine[_NEWEST] = records[-1][_UNIT]
 
 
 def _merged(tracks: list[Track]) -> list[Track]:
@@ -281,10 +303,17 @@ def _merged(tracks: list[Track]) -> list[Track]:
         if len(each) == 1:
             merged += each
         else:
-            # two regions may have inherited the same one
-            records = sorted({id(one): one for track in each for one in _all(track)}.values(), key=_unit)
+            records = _together([one for track in each for one in _all(track)])
             merged.append([actor, write, records[-1][_UNIT], records, None])
     return merged
+
+
+def _together(records: list[Record]) -> list[Record]:
+    """Put records into the order of their units, and return each once: two regions may have inherited the same one."""
+    records.sort(key=_unit)
+    if len({*map(_unit, records)}) == len(records):
+        return records
+    return [*{id(one): one for one in records}.values()]
 
 
 def _last(records: list[Record], record: Record, floor: int, write: bool, own: bool) -> int:
@@ -361,6 +390,12 @@ class Memory:
 
     def claim(self, low: int, high: int) -> Region:
         """Give bytes `low` to `high` - 1 to a new owner; return its region."""
+        if low >= self._end:  # what `give` does, for bytes that had no owner
+            region = Region(low, high)
+            self._starts.append(low)
+            self._pieces[low] = high, region
+            self._end = high
+            return region
         piece = self._pieces.get(low)
         if piece is not None and piece[0] == high:
             region = piece[1]

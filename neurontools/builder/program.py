@@ -12,11 +12,13 @@ from formats.errors import FormatError
 from formats.isa import ActTableLoad, DmaIndirect, IndirectWrite, Memset, PseudoDmaTrigger, RegisterLoad
 from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
+from formats.neuron_core import WORD
 from neurontools.builder.accesses import Accesses
 from neurontools.builder.activation_sets import ActivationPlan, plan_activation
 from neurontools.builder.barriers import Barriers, Peer
 from neurontools.builder.chip import COLLECTIVE, INDIRECT, Chip
 from neurontools.builder.collectives import collective_word
+from neurontools.builder.counterpart import Move
 from neurontools.builder.emitted import Emitted
 from neurontools.builder.encode import Encoder, Plan, refuse
 from neurontools.builder.hazards import Needs
@@ -84,6 +86,7 @@ class Program:
         self.emitted = Emitted(trace, len(tiles.lives), self.accesses.touched)
         self.activation: ActivationPlan = plan_activation(facts.functions, facts.loops)
         self.transfers = self.transfer_bytes = 0
+        self.moves: list[Move] = []  # of copies
         self._transfers = TransferEncoder(bool(chip.direct))
         self._encoder = Encoder(self.activation.codes)
         self._matmuls = MatmulEncoder(chip)
@@ -118,6 +121,9 @@ class Program:
         self.streams.finish()
         self.emitted.close(self.streams.of.values())
         self.streams.seal()
+        self.words = {engine: bytes(stream.raw) for engine, stream in self.streams.of.items()}
+        for stream in self.streams.of.values():
+            stream.raw.clear()
 
     def _emit(self) -> None:
         """Append the words of every operation; let go of each tile behind the last that touches it."""
@@ -323,6 +329,7 @@ class Program:
         touch(target, how.dst, stream.actor, actor, unit, needs, how.dst_way)
         if how.direct is None:
             word = _trigger(facts.name, use.blocks)
+            self.moves.append((self._number, stream.actor, 0, how, facts, use.blocks, use.ring(unit)))
             self._block(use, descriptors(op, how, src, dst))
             streams.add(stream, word, needs, actor)
             streams.clocks.unit(stream.actor, actor)
@@ -333,6 +340,8 @@ class Program:
             place = stream.append(word) if place >= 0 else streams.add(stream, word, needs, actor)
             streams.clocks.unit(stream.actor, actor)
             use.transfers += 1
+        if place >= 0:
+            self.moves.append((self._number, stream.actor, place + WORD, how, facts, 0, 0))
         self.transfers += count
         self.transfer_bytes += how.nbytes
         return stream
@@ -364,6 +373,7 @@ class Program:
                 self.streams.add(stream, word, needs, use.actor)
             self.streams.clocks.unit(actor, use.actor)
             use.transfers += 1
+        self.moves.append((self._number, actor, len(stream.raw), None, use.facts, 0, 0))
         self.streams.complete(stream)
         self.transfers += len(words)
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size

@@ -11,7 +11,7 @@ from neurontools.builder.chip import PROGRESS, Chip, QueueFacts
 from neurontools.builder.hazards import Needs
 from neurontools.builder.vector_clocks import VectorClocks
 
-__all__ = ["ENGINE", "GUARDED", "Origin", "QueueUse", "Stream", "Streams"]
+__all__ = ["CONDITION", "ENGINE", "GUARDED", "Origin", "QueueUse", "Stream", "Streams"]
 
 ENGINE: dict[str, int] = {name: index for index, name in enumerate(ENGINES)}
 
@@ -27,6 +27,8 @@ _EVENT, _NOP = EventSemaphore().raw, Nop().raw
 _ORDER, _MARKER = SetOrderingMode().raw, OpcodeCC().raw  # what every engine begins with
 # Places in a word of the first and the second condition (mode, index, two bytes of an update, value).
 _CONDITIONS = _FIRST, _SECOND = 4, 32
+CONDITION = slice(_FIRST, _FIRST + 8)
+"""The bytes of a word that say what it waits for and signals."""
 _ENGINES = len(ENGINES)
 _GE, _INC = int(WaitMode.SEM_GE), int(UpdateMode.SEM_INC)
 _ANYWHERE: Origin = ("end", "", 0)
@@ -268,6 +270,8 @@ class Streams:
         # by engine: which of the units that anybody waits for each is, which is what its semaphore shows then
         ranks = [{unit: rank for rank, unit in enumerate(sorted(stream.awaited), 1)} for stream in self._by_actor]
         for stream in self._by_actor:
+            if not stream.conditions and not stream.awaited:
+                continue
             raw, conditions = stream.raw, iter(stream.conditions)
             for place, actor, unit in zip(conditions, conditions, conditions, strict=True):
                 if actor < _ENGINES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from formats.named_tuple import NamedTuple
@@ -21,6 +22,7 @@ _ALIGNMENT = 64
 # the offset in a DMA address has 32 bits (isa.md 8)
 _ADDRESSABLE = 1 << 32
 _HBM = Space.HBM
+_SHARED = attrgetter("name", "nbytes", "dtype")
 # What `Side(...)` does, without its function: every transfer has two.
 _side_of: Callable[[tuple[int, int, str]], Side] = partial(tuple.__new__, Side)
 
@@ -32,16 +34,24 @@ class Tensors(NamedTuple):
     own: list[Allocation]
 
 
+def _share_alike(first: Tensors, second: Tensors) -> bool:
+    """Return whether the tensors that two programs share have the same names, sizes and types."""
+    return [*map(_SHARED, first.common)] == [*map(_SHARED, second.common)]
+
+
 def shared_names(traces: Sequence[Trace], tensors: Sequence[Tensors]) -> list[dict[int, str]]:
     """Return, per trace, the variable name of every HBM allocation.
 
     Inputs and shared tensors are the same memory on both cores: matched by order, named as the first core names them.
     """
-    if len(traces) == 1:
-        every = [*tensors[0].common, *tensors[0].own]
+    plain: list[dict[int, str]] = []
+    for common, own in tensors:
+        every = [*common, *own]
         named = {one.name for one in every}
         if len(named) == len(every) and "" not in named and named.isdisjoint(RESERVED):
-            return [{one.id: one.name for one in every}]  # as nearly always
+            plain.append({one.id: one.name for one in every})
+    if len(plain) == len(tensors) and (len(plain) == 1 or _share_alike(*tensors)):
+        return plain  # as nearly always
     result: list[dict[int, str]] = []
     firsts: list[Allocation] | None = None
     for trace, (common, own) in zip(traces, tensors, strict=True):

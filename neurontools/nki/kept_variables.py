@@ -25,7 +25,8 @@ _HELD = 64  # tensors in one list that are named
 _DEEP = 3  # lists in lists in lists
 _CHANGES = 100  # of lists in one call that are followed: each is a row with all variables
 HOLDERS = frozenset((list, tuple, dict))
-_TELLING = HOLDERS | {NkiTensor}
+_TENSORS = frozenset((NkiTensor,))
+_TELLING = HOLDERS | _TENSORS
 _UNTOLD: list[object] = []  # stands for lists and dictionaries of which nothing is kept; nobody changes it
 _NONE: dict[str, Value] = {}  # nobody changes it
 _NOTHING = object()  # what a variable without a value holds
@@ -65,7 +66,11 @@ def freeze(variables: dict[str, Any], among: Iterable[str]) -> dict[str, Any]:
         if len(value) > _HELD:
             raise TooMuchError
         kinds = {*map(type, value.values() if kind is dict else value)}
-        if _TELLING.isdisjoint(kinds):
+        if kinds == _TENSORS:  # as most lists of which anything is kept
+            if kind is tuple:
+                continue
+            variables[name] = value.copy()
+        elif _TELLING.isdisjoint(kinds):
             variables[name] = _UNTOLD
         elif not HOLDERS.isdisjoint(kinds):
             variables[name] = _frozen(value, _DEEP)

@@ -37,7 +37,7 @@ Dims = tuple[tuple[int, int], ...]
 _Shape = tuple[int, ...]
 
 _MOST = 1 << 12
-_MOST_PARTS = 1 << 14
+_MOST_PARTS = 1 << 15
 _MOST_OPERATIONS = 1 << 13
 _kinds: dict[tuple[Any, ...], Kind] = {}
 WHOLES: dict[tuple[Any, ...], Kind] = {}

@@ -22,12 +22,13 @@ from neurontools.nki.tracer import OTHER_FILES, OUR_FILES, is_ours
 
 __all__ = ["VisitRecorder"]
 
-_PENDING = 1 << 11  # visits that are noted without a row
+_PENDING = 1 << 16  # visits that are noted without a row
+_COPIES = 1 << 5  # visits as which one counts that has copies of lists
 _is_holder = HOLDERS.__contains__
 _settling = RLock()  # who read the same file at the same time
 # The call, the visit that called its function, site, instruction, which variables may be others, None for any, and what
-# at least these held, None where none is another.
-_Visit = tuple[int, int, Site, int, tuple[str, ...] | None, dict[str, Any] | None]
+# at least these held, or just these where all of them were there before; None where none is another.
+_Visit = tuple[int, int, Site, int, tuple[str, ...] | None, dict[str, Any] | list[Any] | None]
 # What `Place(...)` does but for the visit, without its function: one is made for each operation.
 _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
 
@@ -35,7 +36,7 @@ _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
 class _Call:
     """One call of a function of the kernel: its frame, and what it is calling."""
 
-    __slots__ = ("at", "callee", "flow", "frame", "held", "number", "parent", "place", "steps", "visit")
+    __slots__ = ("at", "callee", "flow", "frame", "had", "held", "number", "parent", "place", "steps", "there", "visit")
 
     def __init__(self, number: int, frame: FrameType, flow: Flow, parent: int) -> None:
         self.number = number
@@ -47,6 +48,8 @@ class _Call:
         self.at = -1  # the instruction of the last visit
         self.visit = -1
         self.place: Place  # of the last visit
+        self.had: dict[str, Any] = {}  # its variables at the last visit that noted all of them
+        self.there: set[tuple[str, ...]] = set()  # of which it is known that all are among them
         self.held: dict[str, Any] = {}  # those of its variables that may change while they stay the same object
 
 
@@ -54,7 +57,7 @@ class VisitRecorder:
     """Collect visits; `rows` and `sites` are what `formats.neff.visits.write_visits` takes.
 
     A visit notes what the variables held, and lists what was in them. Rows are worked out of that for who reads them,
-    which hardly anybody does; notes of many visits would take much room, so that those become rows at once.
+    which hardly anybody does, and take as much room but for copies of lists: notes of many become rows at once.
     `bottom` is the frame that calls the kernel. The frames of the last operation are held until the next one, so that
     another call is another frame; `close` lets go of them.
     """
@@ -126,7 +129,7 @@ class VisitRecorder:
             key = call.at, at
             call.at = at
             site, names, line = call.steps.get(key) or call.flow.step(key, frame)
-            variables: dict[str, Any] | None = None
+            variables: dict[str, Any] | list[Any] | None = None
             if names != () or call.held or frame.f_trace is not None:
                 names, variables = self._noticed(call, frame, names)
             visit = call.visit = self._count
@@ -161,21 +164,40 @@ class VisitRecorder:
 
     def _noticed(
         self, call: _Call, frame: FrameType, names: tuple[str, ...] | None
-    ) -> tuple[tuple[str, ...] | None, dict[str, Any]]:
+    ) -> tuple[tuple[str, ...] | None, dict[str, Any] | list[Any]]:
         """Return which variables may be others than before, None for any, and what at least these hold now.
 
         `names` are those that may have been given a value since the last visit; what is in lists may be another anyway.
         """
         before = call.held
         is_stepped = frame.f_trace is not None  # somebody who steps through the kernel may give variables other values
+        had, there = call.had, call.there
+        if names and had and not before and not is_stepped and self._most > 1:
+            if names not in there and had.keys() >= {*names}:
+                there.add(names)
+            if names in there:
+                try:
+                    values = [*map(frame.f_locals.__getitem__, names)]
+                except KeyError:  # of one that is deleted
+                    values = []
+                for value in values:
+                    if type(value) in HOLDERS:
+                        break
+                else:
+                    if values:
+                        return names, values
         if names == () and not is_stepped and self._most > 1:
             variables = before.copy()
             try:
                 call.held = freeze(variables, before)
+                self._copied(call)
                 return (*before,), variables
             except TooMuchError:  # which is met again below
                 pass
         variables = {**frame.f_locals}  # which takes a while: not where nothing is stored
+        call.had = variables
+        if there:
+            there.clear()
         if is_stepped or names is None:
             names = None
             among = [*compress(variables, map(_is_holder, map(type, variables.values())))]
@@ -185,6 +207,7 @@ class VisitRecorder:
         if self._most > 1 and (among or before):
             try:
                 call.held = freeze(variables, among)
+                self._copied(call)
             except TooMuchError:
                 self._most = 1
         if self._most == 1:  # every visit is worked out at once, from the lists themselves
@@ -193,12 +216,17 @@ class VisitRecorder:
             call.held = {name: variables[name] for name in among}
         return (None if before or call.held else names), variables
 
+    def _copied(self, call: _Call) -> None:
+        """Let the notes become rows sooner where lists were copied."""
+        if call.held:
+            self._due -= _COPIES
+
     def _settle(self) -> None:
         """Work out the rows of the visits that have none yet."""
         pending, self._pending = self._pending, []
         self._due = self._count + self._most if self._most > 1 else 0
         rows, stack, numbered = self._rows, self._kept, self._numbered
-        for number, parent, place, at, names, variables in pending:
+        for number, parent, place, at, names, noted in pending:
             while stack and stack[-1].number > number:  # of calls that have returned
                 stack.pop()
             if not stack or stack[-1].number != number:
@@ -206,6 +234,9 @@ class VisitRecorder:
             kept = stack[-1]
             turn = kept.turns[at] = kept.turns.get(at, 0) + 1
             site = (numbered.get(id(place)) or self._number(place))[0]
+            variables = (
+                {**kept.known, **dict(zip(names or (), noted, strict=True))} if isinstance(noted, list) else noted
+            )
             own = kept.own if variables is None else kept.changed(names, variables) if kept.base >= 0 else None
             if own is not None:
                 rows.append((parent, site, kept.base, turn, own))

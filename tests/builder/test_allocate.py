@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from formats.dtypes import Dtype
 from neurontools.builder import AllocationError
-from neurontools.builder.allocate import Life, allocate, groups_of
+from neurontools.builder.allocate import Life, _in_a_row, _in_order, _policies, allocate, groups_of
 from neurontools.builder.chip import CHIPS
 from neurontools.builder.trace import Allocation, Space
 
@@ -80,6 +80,18 @@ def test_bytes_are_reused_late() -> None:
     lives = [life(i, 2 * KIB, i, i) for i in range(60)]
     places = allocate(lives, CHIP)
     assert len({byte for _, byte in places.values()}) == 60
+
+
+@given(st.lists(st.tuples(st.integers(0, 30 * KIB), st.integers(0, 20), st.integers(0, 9)), max_size=20))
+def test_tiles_that_come_round_nowhere_lie_where_the_next_fit_puts_them(made: list[tuple[int, int, int]]) -> None:
+    lives = [life(number, size, first, first + more) for number, (size, first, more) in enumerate(made)]
+    plain, failed = _in_order(lives, [], _policies(Space.SBUF, CHIP)[0])
+    found = _in_a_row(lives, CHIP)
+    if found is not None:
+        assert (found, None) == (plain, failed)
+        assert [*found] == [*plain]
+    else:
+        assert sum(one.allocation.partition_bytes + 64 for one in lives) > CHIP.sbuf_end - CHIP.sbuf_first
 
 
 def test_psum_goes_round_the_banks() -> None:
