@@ -497,6 +497,8 @@ def copy_into(target: Tile, value: Any, mask: Any = None, valid: Boxes | None = 
             dst.offset, dst.shape, dst.strides)  # fmt: skip
         if same:
             return
+        if len(src.shape) < len(dst.shape) and src.size != dst.size and src.on_chip:
+            src = _widened(Tile(src), len(dst.shape)).tensor
         alike = len(src.shape) == len(dst.shape) and src.shape != dst.shape
         if alike and all(a in (1, b) for a, b in zip(src.shape, dst.shape, strict=True)):
             src = Tile(src).broadcast_to(dst.shape).tensor
