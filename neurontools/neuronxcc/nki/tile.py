@@ -100,7 +100,10 @@ class Tile:
         return self.tensor.itemsize
 
     def __repr__(self) -> str:
-        return str(vars(self).get("_tensor", f"<{type(self).__name__} that is not in one place>"))
+        return repr(self._tensor) if "_tensor" in vars(self) else f"<{type(self).__name__} that is not in one place>"
+
+    def __str__(self) -> str:
+        return str(self._tensor) if "_tensor" in vars(self) else repr(self)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse to be an array: while the kernel is traced there are no values."""
