@@ -228,7 +228,8 @@ def _script(file: Path, configuration: RunConfiguration, out: Report, made: list
     except Interrupted:
         out.warn("interrupted: later launches were not checked")
     if status:
-        out.warn(f"the script ended with status {status}")
+        nothing = "" if launches.done else " before it launched a kernel: nothing was checked"
+        out.warn(f"the script ended with status {status}{nothing}")
         out.status = ExitStatus.FINDING
     elif not launches.done:
         raise NotFoundError(f"{file}: the script launched no kernel: nothing was checked")

@@ -55,9 +55,17 @@ class AliasFinder(MetaPathFinder):
             if inner != ALIAS:
                 return None
             real = f"{REAL}.{rest}" if rest else REAL
-        if real not in sys.modules and importlib.util.find_spec(real) is None:
+        if real not in sys.modules and not _exists(real):
             return None
         return ModuleSpec(fullname, _AliasLoader(real), is_package=fullname in PACKAGES)
+
+
+def _exists(real: str) -> bool:
+    """Return whether there is a module; of a package that somebody else put under the alias we have none."""
+    try:
+        return importlib.util.find_spec(real) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 _FINDER = AliasFinder()

@@ -311,6 +311,9 @@ class ViewMethods:
                 f"{self.name}: ap takes [stride, count] pairs and an offset, all integers, not {pattern!r}, {offset!r}"
             )
             raise complain(text) from None
+        # the step from partition to partition is all elements that one has, of a part of a tensor too
+        if self._row and shape and 1 < shape[0] <= self.shape[0] and (dtype is None or dtype is self.dtype):
+            strides = (self.strides[0] if strides[0] == prod(self.shape[1:]) else strides[0], *strides[1:])
         new = self._make(shape, strides, self.offset)
         if dtype is not None:
             new._reinterpret(dtype_of(dtype))

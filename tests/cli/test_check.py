@@ -229,6 +229,14 @@ def test_a_script_without_launches_is_an_error(cli: Cli, tmp_path: Path) -> None
     assert not run["invocations"][0]["executionSuccessful"]
 
 
+def test_a_script_that_fails_before_its_first_launch_was_not_checked(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "early.py"
+    path.write_text("raise SystemExit(3)\n")
+    ended = cli("check", path, "--json")
+    assert ended.status == 1
+    assert ended.json["warnings"] == ["the script ended with status 3 before it launched a kernel: nothing was checked"]
+
+
 def test_two_forms_at_once_are_refused(cli: Cli, race: Path) -> None:
     assert cli("check", race, "--json", "--format", "sarif").status == 2
     assert cli("profile", race, "--json", "--format", "chrome").status == 2

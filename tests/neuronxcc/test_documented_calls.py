@@ -124,7 +124,9 @@ def test_calls_that_do_not_fit_say_what_does(call: Any, words: str) -> None:
     (lambda x: nisa.tensor_copy(nl.load(x), dst=nl.load(x)), r"with dst= as in the present generation"),
     (lambda x: nl.load(x).reshape((64, 48 / 5, 5)), r"shape \(64, 9\.6, 5\) is not made of whole numbers"),
     (lambda x: nl.zeros((64, 48 / 5), nl.float32), r"shape \(64, 9\.6\) is not made of whole numbers"),
-    (lambda x: nl.load(x, msak=None), r"load with msak=; did you mean mask\?"),
+    (lambda x: nl.load(x, msak=None), r"load with msak= is not supported; did you mean mask\?, at"),
+    (lambda x: nl.add(nl.load(x), nl.arange(4)[:, None]), r"y is <index expression of shape \(4, 1\)>, must"),
+    (lambda x: nl.load(x[nl.ds(nl.load(x[0:1, 0:1]), 4), :]), r"index <NkiTensor '\w+' sbuf float32 \(1, 1\)> of dim"),
     (lambda x: nl.arange(128.0), r"nl\.arange does not take bounds=\(128\.0,\) \(TypeError"),
 ])  # fmt: skip
 def test_indices_and_masks_of_other_kinds_say_what_to_write(call: Any, words: str) -> None:

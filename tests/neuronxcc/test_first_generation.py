@@ -138,6 +138,19 @@ def test_a_launch_grid_runs_every_program_on_shared_tensors() -> None:
     np.testing.assert_array_equal(kernel[4, 2](A), A + 1)
 
 
+@pytest.mark.parametrize("grid", [0, (0, 1), (nl.spmd_dim(64 // 128, nl.nc(2)), 1)], ids=str)
+def test_a_launch_grid_of_no_programs_is_one(grid: Any) -> None:
+    @nki.jit
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(x) + (nl.program_id(0) + nl.num_programs(0)))
+        return out
+
+    np.testing.assert_array_equal(kernel[grid](A), A + 1)
+    with pytest.raises(NkiValidationError, match="must be positive integers"):
+        kernel[-1]
+
+
 def test_rows_by_index() -> None:
     @nki.jit
     def kernel(x: Any, places: Any) -> Any:

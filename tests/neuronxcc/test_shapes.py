@@ -179,3 +179,21 @@ def test_a_row_in_hbm_is_assigned_to_all_rows_of_a_tile() -> None:
 
     x = np.arange(256, dtype=np.float32).reshape(32, 8)
     np.testing.assert_array_equal(nki.simulate_kernel(nki.jit(kernel), x), np.broadcast_to(x[3], (16, 8)))
+
+
+def test_a_tile_of_fewer_dimensions_is_repeated_behind_its_partitions() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((128, 6, 4), x.dtype, buffer=nl.shared_hbm)
+        tile = nl.load(x)
+        cube = nl.ndarray((nl.par_dim(128), 6, 4), x.dtype, buffer=nl.sbuf)
+        cube[0:128, 0:6, 0:1] = tile[0:128, 2:3]
+        cube[:, 0:3, 1:4] = tile[:, 1:4]
+        cube[:, 3:6, 1:4] = nl.exp(tile[:, 0:1])
+        nl.store(out, cube)
+        return out
+
+    x = np.random.default_rng(4).standard_normal((128, 4)).astype(np.float32)
+    want = np.broadcast_to(x[:, None, 2:3], (128, 6, 4)).copy()
+    want[:, 0:3, 1:4] = x[:, None, 1:4]
+    want[:, 3:6, 1:4] = np.exp(x[:, None, 0:1])
+    np.testing.assert_allclose(nki.simulate_kernel(nki.jit(kernel), x), want, rtol=1e-6)

@@ -65,3 +65,20 @@ def test_the_folder_for_the_path_gives_the_very_modules(root: Path) -> None:
         "print(nki.__name__, ours.install())\n"
     )
     assert run(code, root, root / "neurontools" / "nki_path") == "neurontools.nki True"
+
+
+def test_modules_below_somebody_elses_stand_in_are_looked_for_elsewhere(root: Path, tmp_path: Path) -> None:
+    """Tests of models put packages that only AWS has into `sys.modules`; what lies in them is not ours to find."""
+    (tmp_path / "attention.py").write_text("kernel = 3\n")
+    code = PREFACE + (
+        "from types import ModuleType\n"
+        "ours.install()\n"
+        "import neuronxcc.nki as nki\n"
+        "private = ModuleType('neuronxcc.nki._private_kernels')\n"
+        f"private.__path__ = [{str(tmp_path)!r}]\n"
+        "sys.modules[private.__name__] = private\n"
+        "from neuronxcc.nki._private_kernels.attention import kernel\n"
+        "try:\n    import neuronxcc.nki._private_kernels.mlp\nexcept ModuleNotFoundError as error:\n"
+        "    print(kernel, error.name)\n"
+    )
+    assert run(code, root) == "3 neuronxcc.nki._private_kernels.mlp"

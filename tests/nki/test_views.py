@@ -186,6 +186,20 @@ def test_infer_shape_fills_one_hole() -> None:
     assert infer_shape((24, 0), 24) is None
 
 
+def test_ap_of_some_columns_steps_by_all_that_a_partition_of_them_has() -> None:
+    def body() -> None:
+        tensor, array = both((4, 24), nl.sbuf)
+        for _ in range(2):  # the second time from what is known of the first
+            column = tensor[:, 5:6].ap([[1, 4], [0, 3]], offset=0)
+            np.testing.assert_array_equal(elements(column, array), np.repeat(array[:, 5:6], 3, 1))
+            pairs = tensor[1:3, 8:12].ap([[4, 2], [2, 2], [1, 2]], dtype=tensor.dtype)
+            np.testing.assert_array_equal(elements(pairs, array), array[1:3, 8:12].reshape(2, 2, 2))
+            assert tensor[0:1, 8:12].ap([[4, 2], [1, 4]]).strides == (4, 1)  # of a partition that has no next one
+            assert tensor[:, 8:12].ap([[12, 2], [1, 4]]).strides == (12, 1)
+
+    trace_body(body)
+
+
 def test_ap_and_rearrange_and_view() -> None:
     def body() -> None:
         tensor, array = both((4, 24), nl.sbuf)

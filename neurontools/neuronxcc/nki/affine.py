@@ -56,6 +56,9 @@ class Index:
         self.const = const
         self.ndim = ndim
 
+    def __repr__(self) -> str:
+        return f"<index expression of shape {self.shape}>"
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the extents, 1 for the axes that the expression does not depend on."""

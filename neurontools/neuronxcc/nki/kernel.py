@@ -28,8 +28,9 @@ class Kernel(FrameworkMethods, PresentKernel):
     """A kernel of the first generation; `kernel[4, 2]` runs eight programs, one after another on one core."""
 
     def __getitem__(self, grid: Any) -> Kernel:
-        """Return the kernel with a launch grid."""
-        checked = super().__getitem__(grid)
+        """Return the kernel with a launch grid; an extent of 0, which public launches have, is one program."""
+        extents = grid if isinstance(grid, (tuple, list)) else (grid,)
+        checked = super().__getitem__(tuple(1 if isinstance(one, int) and one == 0 else one for one in extents))
         return type(self)(self.func, checked.grid, **self.options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

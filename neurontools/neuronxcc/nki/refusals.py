@@ -15,9 +15,9 @@ from neurontools.nki.unknown import UnknownNameError, meant
 __all__ = ["HARMLESS", "refuse_unknown", "unknown", "unsupported"]
 
 
-def unsupported(what: str) -> UnsupportedError:
+def unsupported(what: str, instead: str = "") -> UnsupportedError:
     """Return the error for what the first generation allowed and this package does not, with the kernel line."""
-    return UnsupportedError(f"neuronxcc.nki: {what} is not supported, at {kernel_place()}")
+    return UnsupportedError(f"neuronxcc.nki: {what} is not supported{instead}, at {kernel_place()}")
 
 
 # Keywords that change neither results nor where they go.
@@ -48,8 +48,10 @@ def _strict(function: Callable[..., Any], known: frozenset[str]) -> Callable[...
     def strict(*args: Any, **kwargs: Any) -> Any:
         for name in kwargs:
             if name not in known:
-                instead = " as in the present generation (here calls return a tile)" if name == "dst" else ""
-                raise unsupported(f"{function.__name__} with {name}={instead or meant(name, known - {'unused'})}")
+                present = " as in the present generation (here calls return a tile)" if name == "dst" else ""
+                raise unsupported(
+                    f"{function.__name__} with {name}={present}", "" if present else meant(name, known - {"unused"})
+                )
         return function(*args, **kwargs)
 
     return strict

@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 
+_NUMBERS = int, np.integer
+
+
 def extents_of(shape: Iterable[Any]) -> tuple[int, ...]:
     """Return the extents of a shape; quotients count where they are whole, and are not cut off where they are not."""
     given = tuple(shape)
@@ -57,9 +60,11 @@ class Tile:
     """A tensor or a part of one, with the operators of the first generation.
 
     `valid` are the boxes that a masked operation computed, None for all: an assignment of the tile changes only those.
+    `is_number` is whether whole numbers chose one element on chip: as an index it takes its dimension away.
     """
 
     valid: Boxes | None = None
+    is_number = False
 
     def __init__(self, tensor: NkiTensor) -> None:
         self._tensor = tensor
@@ -95,7 +100,10 @@ class Tile:
         return self.tensor.itemsize
 
     def __repr__(self) -> str:
-        return str(vars(self).get("_tensor", f"<{type(self).__name__} that is not in one place>"))
+        return repr(self._tensor) if "_tensor" in vars(self) else f"<{type(self).__name__} that is not in one place>"
+
+    def __str__(self) -> str:
+        return str(self._tensor) if "_tensor" in vars(self) else repr(self)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse to be an array: while the kernel is traced there are no values."""
@@ -146,7 +154,11 @@ class Tile:
             return _gathered(self.tensor, keys)
         if any(isinstance(one, Index) for one in keys):
             return Tile(walked(self.tensor, keys))
-        return Tile(sliced(self.tensor, keys))
+        made = Tile(sliced(self.tensor, keys))
+        # a partition that a number has chosen is still a dimension, which kernels do not count
+        if key.__class__ is tuple and len(key) > 1 and all(isinstance(one, _NUMBERS) for one in key):
+            made.is_number = made._tensor.size == 1
+        return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
         copy_into(self[key], value, valid=getattr(value, "valid", None))
@@ -280,46 +292,72 @@ class Cut(Tile):
 
 
 class Gathered(Tile):
-    """Rows of an HBM tensor whose numbers stand in a tile."""
+    """A part of an HBM tensor at a place that stands in a tile: one number for all of it, or one for each row."""
 
-    def __init__(self, base: NkiTensor, pattern: list[list[int]], offset: int, index: NkiTensor, place: int) -> None:
-        self._parts = base, pattern, offset, index, place
-        super().__init__(base.ap(pattern=pattern, offset=offset, vector_offset=index, indirect_dim=place))
+    def __init__(
+        self, base: NkiTensor, pattern: list[list[int]], offset: int, index: NkiTensor, place: int, by_rows: bool
+    ) -> None:
+        self._parts = base, pattern, offset, index, place, by_rows
+        numbers = "vector_offset" if by_rows else "scalar_offset"
+        super().__init__(base.ap(pattern=pattern, offset=offset, indirect_dim=place, **{numbers: index}))
+
+    def standing(self) -> Gathered:
+        """Return it as a tile has it: elements in a row without more dimensions lie in a partition each, or in one."""
+        base, pattern, offset, index, place, by_rows = self._parts
+        if len(pattern) != 1:
+            return self
+        pattern = [*pattern, [1, 1]] if pattern[0][1] <= nl.tile_size.pmax else [[1, 1], *pattern]
+        return Gathered(base, pattern, offset, index, place, by_rows)
 
     def cut(self, box: Box | None) -> NkiTensor:
         """Return the part in a box; the numbers outside of it are not looked at."""
         if box is None:
             return self._tensor
-        base, pattern, offset, index, place = self._parts
-        for (low, _), (step, _) in zip(box[1:], pattern[1:], strict=True):
+        base, pattern, offset, index, place, by_rows = self._parts
+        first = 1 if by_rows else 0
+        for (low, _), (step, _) in zip(box[first:], pattern[first:], strict=True):
             offset += low * step
         cut = [[step, high - low] for (low, high), (step, _) in zip(box, pattern, strict=True)]
-        low, high = box[0]
-        return base.ap(pattern=cut, offset=offset, vector_offset=index[low:high], indirect_dim=place)
+        if by_rows:
+            index = index[box[0][0] : box[0][1]]
+        return Gathered(base, cut, offset, index, place, by_rows)._tensor
 
 
 def _gathered(tensor: NkiTensor, keys: list[Any]) -> Tile:
-    """Return the view of rows of an HBM tensor whose numbers stand in a tile."""
+    """Return the view of a part of an HBM tensor whose place, or the places of whose rows, stand in a tile."""
     tiles = [place for place, one in enumerate(keys) if isinstance(one, Tile)]
     place = tiles[0]
     if len(tiles) > 1 or tensor.on_chip:
         raise unsupported("more than one index tile, or one into a tile")
-    base, keys = tensor, keys.copy()
+    base, walks = tensor, any(isinstance(one, Index) for one in keys)
+    index = _whole_numbers(keys[place].tensor)
+    if index.size == 1 and (walks or keys[place].is_number):  # goes with index expressions as any number does
+        view = Tile(tensor)[(*keys[:place], 0, *keys[place + 1 :])].tensor
+        pattern = [[stride, count] for stride, count in zip(view.strides, view.shape, strict=True)] or [[1, 1]]
+        dimension = sum(one is not None for one in keys[:place])
+        return Gathered(base, pattern, view.offset - base.offset, index, dimension, False)
+    keys = keys.copy()
     if place:  # numbers in front of the tile choose a part of the tensor
         if any(isinstance(one, (Index, slice, DynamicSlice)) for one in keys[:place]):
-            raise unsupported("an index tile behind an index expression or a slice")
+            raise unsupported("a tile of several indices behind an index expression or a slice")
         tensor = sliced(tensor, [*keys[:place], *[slice(None)] * (len(tensor.shape) - place)])
         keys = keys[place:]
-    index = keys[0].tensor
-    rest = Tile(tensor)[(0, *keys[1:])] if not any(isinstance(one, Index) for one in keys[1:]) else None
-    if rest is None:
-        view = walked(tensor, [0, *keys[1:]])
-        shape, strides, offset = view.shape[1:], view.strides[1:], view.offset
-    else:
-        shape, strides, offset = rest.tensor.shape, rest.tensor.strides, rest.tensor.offset
+    rest = Tile(tensor)[(0, *keys[1:])].tensor
+    shape, strides = rest.shape, rest.strides
+    if walks:  # whose first axis is that of the rows
+        if shape[0] != 1 and strides[0]:
+            raise unsupported("a tile of several indices beside an index expression that steps from row to row")
+        shape, strides = shape[1:], strides[1:]
     rows = index.shape[0]
     pattern = [[tensor.strides[0], rows], *([stride, count] for stride, count in zip(strides, shape, strict=True))]
-    return Gathered(base, pattern, offset, index, place)
+    return Gathered(base, pattern, rest.offset - base.offset, index, place, True)
+
+
+def _whole_numbers(index: NkiTensor) -> NkiTensor:
+    """Return indices as DMA reads them; kernels also keep those that `nc_find_index8` finds in fp32."""
+    if index.on_chip and (not index.dtype.is_int or index.space is Space.PSUM):
+        index = nl.copy(operand(index), dtype=index.dtype if index.dtype.is_int else nl.int32)
+    return index
 
 
 def unwrap(value: Any) -> Any:
@@ -462,6 +500,8 @@ def copy_into(target: Tile, value: Any, mask: Any = None, valid: Boxes | None = 
             dst.offset, dst.shape, dst.strides)  # fmt: skip
         if same:
             return
+        if len(src.shape) < len(dst.shape) and src.size != dst.size and src.on_chip:
+            src = _widened(Tile(src), len(dst.shape)).tensor
         alike = len(src.shape) == len(dst.shape) and src.shape != dst.shape
         if alike and all(a in (1, b) for a, b in zip(src.shape, dst.shape, strict=True)):
             src = Tile(src).broadcast_to(dst.shape).tensor

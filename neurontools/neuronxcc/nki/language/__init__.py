@@ -113,13 +113,15 @@ def rand(shape: Any, dtype: Any = nl.float32, **unused: Any) -> Tile:
 
 def load(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Copy a part of an HBM tensor into a new SBUF tile."""
+    if isinstance(src, Gathered):
+        src = src.standing()
     tensor = src.tensor
     if not tensor.shape:
         tensor = tensor._make((1, 1), (1, 1), tensor.offset)
     if len(tensor.shape) == 1 and not tensor.on_chip:
         # One element for each partition, as far as there are so many.
         # more elements than partitions lie in one of them
-        few = tensor.shape[0] <= nl.tile_size.pmax and tensor._indirection is None
+        few = tensor.shape[0] <= nl.tile_size.pmax
         if not few and isinstance(mask, Mask):
             mask = Mask([[one[None, :] for one in term] for term in mask.terms])
         shape, strides = ((tensor.shape[0], 1), (tensor.strides[0], 1)) if few else (
@@ -137,6 +139,7 @@ def load(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Ti
 def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
     """Copy a tile, or a number, into a part of an HBM tensor."""
     if isinstance(dst, Gathered):
+        dst = dst.standing()
         if not isinstance(value, Tile):
             value = Tile(nl.full(dst.shape, value, dst.dtype))
         boxes = masked_boxes(mask, dst.shape)
