@@ -63,8 +63,10 @@ def assemble(text: str, target: str | Target = "gen3") -> bytes:
     return isa.assemble(text, target)
 
 
-def build(kernel: Callable[..., Any], *args: Any, target: str | Target | None = None, lnc: int | None = None) -> Neff:
-    """Trace `kernel` with `args` and return the NEFF built from it; `.save(path)` writes it.
+def build(
+    kernel: Callable[..., Any], *args: Any, target: str | Target | None = None, lnc: int | None = None, **keywords: Any
+) -> Neff:
+    """Trace `kernel` with `args` and `keywords` and return the NEFF built from it; `.save(path)` writes it.
 
     Arrays give shapes and types, other arguments are passed as they are.  `target` is a chip name (trn3 unless
     NEURON_PLATFORM_TARGET_OVERRIDE says otherwise), `lnc` the physical cores per logical core.  Raises
@@ -72,7 +74,7 @@ def build(kernel: Callable[..., Any], *args: Any, target: str | Target | None = 
     """
     from neurontools.nki.launch import build_neff  # deferred: start-up
 
-    return build_neff(kernel, args, {}, lnc=lnc, target=target)
+    return build_neff(kernel, args, keywords, lnc=lnc, target=target)
 
 
 def compile(program: Any, *args: Any, target: str = "trn2", cache: Path | str | None = None, **options: Any) -> Neff:

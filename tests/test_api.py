@@ -77,3 +77,23 @@ def test_kernels_are_built_for_their_target(target: str, tmp_path: Path) -> None
     neff.save(tmp_path / "negate.neff")
     result = neurontools.run(tmp_path / "negate.neff", {neff.inputs[0].name: x})
     assert (next(iter(result.outputs.values())) == -x).all()
+
+
+def test_build_takes_the_keywords_of_the_kernel() -> None:
+    import neurontools.nki.isa as nisa
+    import neurontools.nki.language as nl
+
+    def scaled(x: nl.NkiTensor, *, factor: float, times: int = 1) -> nl.NkiTensor:
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        tile = nl.ndarray(x.shape, x.dtype, nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x)
+        for _ in range(times):
+            nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=factor)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    x = np.ones((128, 8), np.float32)
+    neff = neurontools.build(scaled, x, factor=3.0, times=2, target="trn2")
+    assert (neurontools.run(neff, {"x": x}).outputs["out"] == 9).all() and neff.target.name == "trn2"
+    with pytest.raises(TypeError, match="targt"):
+        neurontools.build(scaled, x, factor=3.0, targt="trn2")
