@@ -31,8 +31,8 @@ _FLAT = 100  # records that one list holds before they are filed in cells
 _stamps = count(1)  # one per look into cells
 
 
-class Conflicts:
-    """Accesses to one piece of memory that a later one may still have to be ordered with."""
+class _Kept:
+    """Accesses of one kind, reads or writes: in a list, and filed in cells once they are many."""
 
     __slots__ = ("grids", "records")
 
@@ -40,40 +40,25 @@ class Conflicts:
         self.records: list[Record] = []
         self.grids: dict[Grid, dict[tuple[int, int], list[Record]]] | None = None
 
-    def access(self, record: Record, before: set[int]) -> None:
-        """Add to `before` the operations that the one of an access has to follow; keep it for those to come."""
-        low, high, first, last, shape, step, write, number, _, _ = record
+    def near(self, low: int, high: int, shape: Shape) -> list[Record]:
+        """Return those that may share bytes, each once."""
+        if self.grids is not None:
+            return self._in_cells(low, high, shape, self.grids)
+        found = self.records
+        if len(found) > _FEW:
+            return [one for one in found if one[_LOW] < high and low < one[_HIGH]]
+        return found
+
+    def forget(self) -> None:
+        """Let go of those that nobody has to follow any more, some of which were just found."""
         if self.grids is None:
-            found = self.records
-            if len(found) > _FEW:
-                found = [one for one in found if one[_LOW] < high and low < one[_HIGH]]
-        else:
-            found = self._near(low, high, shape)
-        gone = False
-        for other in found:
-            its_low, its_high, its_first, its_last, its_shape, its_step, its_write, its, _, _ = other
-            if its_low >= high or low >= its_high or its_first >= last or first >= its_last:
-                continue
-            if not (write or its_write or its == number):
-                continue
-            covers = low <= its_low and high >= its_high and first <= its_first and last >= its_last
-            if step:
-                covers = covers and low == its_low and high == its_high and shape == its_shape
-            if not covers:
-                if not (write or its_write):
-                    continue
-                if (step or its_step) and lie_apart(shape, its_shape, its_low - low):
-                    continue
-            if its != number:
-                before.add(its)
-            # What this access covers has nothing more to say: whoever follows has to follow this one anyway.
-            if covers and (write or not its_write):
-                other[_DEAD] = gone = True
+            self.records = [one for one in self.records if not one[_DEAD]]
+
+    def add(self, record: Record) -> None:
+        """Keep one more."""
         if self.grids is not None:
             self._file(record, self.grids)
             return
-        if gone:
-            self.records = [one for one in self.records if not one[_DEAD]]
         self.records.append(record)
         if len(self.records) > _FLAT:
             self.grids = {}
@@ -94,11 +79,13 @@ class Conflicts:
             else:
                 cell.append(record)
 
-    def _near(self, low: int, high: int, shape: Shape) -> list[Record]:
+    def _in_cells(
+        self, low: int, high: int, shape: Shape, grids: dict[Grid, dict[tuple[int, int], list[Record]]]
+    ) -> list[Record]:
         """Return the records of every cell that the bytes touch, each once."""
         stamp = next(_stamps)
         found: list[Record] = []
-        for grid, cells in (self.grids or {}).items():
+        for grid, cells in grids.items():
             inside = repeated_in(shape, grid.step)
             few = grid.most(low, high, inside) < len(cells)
             for key in grid.cells(low, high, inside) if few else list(cells):
@@ -117,3 +104,38 @@ class Conflicts:
                     if not cell:
                         del cells[key]
         return found
+
+
+class Conflicts:
+    """Accesses to one piece of memory that a later one may still have to be ordered with.
+
+    Reads are kept apart: all operations behind a fill may read its tile, and no read follows another.
+    """
+
+    __slots__ = ("reads", "writes")
+
+    def __init__(self) -> None:
+        self.reads, self.writes = _Kept(), _Kept()
+
+    def access(self, record: Record, before: set[int]) -> None:
+        """Add to `before` the operations that the one of an access has to follow; keep it for those to come."""
+        low, high, first, last, shape, step, write, number, _, _ = record
+        for kept in (self.writes, self.reads) if write else (self.writes,):
+            gone = False
+            for other in kept.near(low, high, shape):
+                its_low, its_high, its_first, its_last, its_shape, its_step, _, its, _, _ = other
+                if its_low >= high or low >= its_high or its_first >= last or first >= its_last:
+                    continue
+                covers = low <= its_low and high >= its_high and first <= its_first and last >= its_last
+                if step:
+                    covers = covers and low == its_low and high == its_high and shape == its_shape
+                if not covers and (step or its_step) and lie_apart(shape, its_shape, its_low - low):
+                    continue
+                if its != number:
+                    before.add(its)
+                # What a write covers has nothing more to say: whoever follows has to follow the write anyway.
+                if covers and write:
+                    other[_DEAD] = gone = True
+            if gone:
+                kept.forget()
+        (self.writes if write else self.reads).add(record)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.regions import shape_of
+from formats.regions import Shape, shape_of
 from neurontools.builder import conflicts
 from neurontools.builder.areas import Area, overlap
 from neurontools.builder.conflicts import Conflicts, record_of
@@ -66,7 +66,8 @@ def test_the_grid_finds_what_a_scan_finds(flat: int, monkeypatch: pytest.MonkeyP
         for pattern, write, joined in program:
             number += not joined
             assert ask(region, pattern, write, number) == scan.access(area_of(pattern), write, number)
-        filed.append(region.grids is not None and max(grid.step for grid in region.grids) > 0)
+        for kept in (region.reads, region.writes):
+            filed.append(kept.grids is not None and max(grid.step for grid in kept.grids) > 0)
 
     check()
     assert any(filed)  # the grid that tells places inside a row apart was in use
@@ -77,5 +78,25 @@ def test_columns_of_one_tensor_are_independent() -> None:
     region = Conflicts()
     for column in range(200):
         assert not ask(region, (0, 1, 16 * column, 1, ((4096, 128), (1, 16))), True, column)
-    assert region.grids is not None
+    assert region.writes.grids is not None
     assert ask(region, (0, 1, 16 * 40, 1, ((4096, 128), (1, 32))), False, 200) == {40, 41}
+
+
+def test_reads_are_not_compared_with_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile that is filled once, as an identity is, may be read by all operations of a program."""
+    region, looked = Conflicts(), 0
+    plain = conflicts._Kept.near
+
+    def near(kept: conflicts._Kept, low: int, high: int, shape: Shape) -> list[conflicts.Record]:
+        nonlocal looked
+        found = plain(kept, low, high, shape)
+        looked += len(found)
+        return found
+
+    monkeypatch.setattr(conflicts._Kept, "near", near)
+    pattern: Pattern = (0, 128, 0, 4, ((1, 128),))
+    assert not ask(region, pattern, True, 0)
+    for number in range(1, 2000):
+        assert ask(region, pattern, False, number) == {0}
+    assert looked == 1999
+    assert ask(region, pattern, True, 2000) == {*range(2000)}
