@@ -174,7 +174,7 @@ class FakeRun:
         def build(traces: list[Any], name: str, schedule: bool) -> Any:
             assert not schedule  # unless NEURONTOOLS_SCHEDULE asks for it
             self.traces = traces
-            return types.SimpleNamespace(to_bytes=name.encode, open=lambda: None)
+            return types.SimpleNamespace(to_bytes=name.encode, open=lambda: None, spilled=())
 
         def execute(neff: bytes, inputs: dict[str, Any], settings: Settings, **options: Any) -> Any:
             self.inputs, self.settings, self.options = inputs, settings, options
