@@ -67,14 +67,16 @@ class _Spiller:
                 self.uses[tile].append(number)
             if not isinstance(op, MOVED):
                 self.pinned.update(tiles)
+                for view in views_of(op):  # it may write any of them
+                    writers[view.allocation.id].append(op)
             for view, writes in accesses_of(op):
                 if writes:
                     writers[view.allocation.id].append(op)
-        # Loads that give a tile all it ever holds: done again, they give the same.
+        # Loads that give a tile all it ever holds: done again, they give the same where no other program may write.
         self.again = {
             tile: op
             for tile, (op, *others) in writers.items()
-            if not others and isinstance(op, DmaOp) and covers(op.dst) and op.dst.allocation.id in self.uses
+            if not others and isinstance(op, DmaOp) and covers(op.dst) and tile in self.uses and trace.num_programs == 1
             and op.src.allocation.kind in ("input", "constant") and op.src.allocation.id not in writers
         }  # fmt: skip
         self.ops: list[Op] = []

@@ -20,7 +20,7 @@ from neurontools.builder.chip import Chip, chip_of
 from neurontools.builder.errors import AllocationError
 from neurontools.builder.spilling import spilled
 from neurontools.builder.tiles import lives_of
-from neurontools.builder.trace import DmaOp, Trace
+from neurontools.builder.trace import CollectiveOp, DmaOp, Trace
 from neurontools.nki.launch import trace_kernel
 
 CHIP = chip_of(resolve_target("trn2"))
@@ -106,6 +106,25 @@ def test_what_was_loaded_from_an_input_is_loaded_again_and_not_stored() -> None:
     found = next(spilled(trace, lives_of(trace), small(5)))
     assert found.stored_bytes == 0 and found.loaded_bytes == found.tiles * X.nbytes
     assert not any(isinstance(op, DmaOp) and (op.name or "").startswith("spill") for op in found.trace.ops)
+
+
+def test_what_a_collective_or_another_program_may_write_is_stored() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((12, 128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+        tiles = [nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf) for _ in range(12)]
+        for tile in tiles:
+            nisa.dma_copy(dst=tile, src=x)
+        for number in range(12):
+            nisa.dma_copy(dst=out[number], src=tiles[number])
+        return out
+
+    with_collective, of_two = traced(kernel, X), traced(kernel, X)
+    into = next(op.src for op in with_collective.ops if isinstance(op, DmaOp))
+    with_collective.ops.insert(12, CollectiveOp(0, into, into, into, 1, 1, ("kernel.py", 1)))
+    of_two.num_programs = 2
+    for trace in (with_collective, of_two):
+        found = next(spilled(trace, lives_of(trace), small(5)))
+        assert found.stored_bytes > 0
 
 
 def test_an_operation_with_more_operands_than_there_is_room_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
