@@ -421,3 +421,37 @@ def test_a_product_put_in_earlier_keeps_what_is_known_of_copies() -> None:
     a = A[:64, :16]
     want = a.T @ a + np.repeat([3.0, 1.0], 8)
     np.testing.assert_allclose(run(kernel, A), want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_column_of_indices_computed_with_bits_permutes_a_state_in_place() -> None:
+    """A state vector is permuted by exchanging bits of its places; amounts of shifts come from a tensor."""
+    perm = np.array([[0, 2], [1, 0], [2, 1]], np.uint32)  # bit to bit
+    table = np.concatenate([perm, 1 << perm], 1)
+
+    def kernel(table: Any, base: Any, state: Any) -> Any:
+        out = nl.ndarray(state.shape, state.dtype, buffer=nl.shared_hbm)
+        places = nl.load(base)
+        moved = nl.copy(places)
+        for row in nl.sequential_range(3):
+            a, b, of_a, of_b = (nl.load(table[row][column]) for column in range(4))
+            moved[:] = nl.bitwise_and(moved, nl.invert(of_b))
+            chosen = nl.bitwise_and(places, of_a)
+            # one of the two amounts is negative, as a whole number without a sign huge: nothing is left of the bits
+            moved[:] = nl.bitwise_or(moved, nl.left_shift(chosen, b - a))
+            moved[:] = nl.bitwise_or(moved, nl.right_shift(chosen, a - b))
+        for column in nl.affine_range(2):
+            tile = nl.load(state[moved[:, column].as_tile()])
+            nl.store(out[moved[:, column].as_tile()], nl.multiply(tile, 2.0))
+            nl.store(out[places[:, column].as_tile(), 0:1], tile[:, 1:2])
+        return out
+
+    base = np.stack([np.arange(128), 128 + np.arange(128)], 1).astype(np.uint32)
+    state = RANDOM.standard_normal((256, 2), np.float32)
+    moved = base & ~np.uint32(7)
+    for a, b in perm.astype(int):
+        moved = moved | ((base >> a & 1) << b).astype(np.uint32)
+    want = np.zeros_like(state)
+    for column in range(2):
+        want[moved[:, column]] = 2 * state[moved[:, column]]
+        want[base[:, column], 0] = state[moved[:, column], 1]
+    np.testing.assert_array_equal(run(kernel, table, base, state), want)
