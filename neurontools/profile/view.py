@@ -50,6 +50,7 @@ def lines(result: Profile, top: int = 10) -> Iterator[str]:
     """Return the profile for people: `top` is how many source lines and links of the path are shown."""
     cores = count(result.cores, "core")
     yield bold(f"{result.name} on {result.target}, {cores}: {time(result.total_time_ns)} (simulated)")
+    yield from _scheduled(result)
     if result.outcome != "finished":
         yield f"the run did not finish: {result.outcome}; the profile ends there"
     yield ""
@@ -69,6 +70,14 @@ def lines(result: Profile, top: int = 10) -> Iterator[str]:
     if result.against is not None:
         yield ""
         yield from _against(result.against, top)
+
+
+def _scheduled(result: Profile) -> Iterator[str]:
+    """Return what the kernel takes in the order that a device is likely to run: the time above is of another one."""
+    for one in result.advice or ():
+        if one.rule == "order":
+            other = time(result.total_time_ns - one.saves_ns)
+            yield f"that is in the kernel's order; scheduled, as AWS's compiler does, it is {other}: --schedule"
 
 
 def time(nanoseconds: float) -> str:

@@ -74,6 +74,10 @@ def test_a_profile_says_what_another_order_saves(cli: Cli, script: Path) -> None
     saved = plain["total_time_ns"] - scheduled["total_time_ns"]  # type: ignore[operator]
     assert rules[0]["order"]["saves_ns"] == pytest.approx(saved) and "order" not in rules[1]
     assert rules[0]["order"]["line"] == "script.py:11" and "--schedule" in rules[0]["order"]["message"]
+    texts = [cli("profile", "run", str(script), "--target", "trn2", *more).out for more in ((), ("--schedule",))]
+    first, second = (one.splitlines()[:2] for one in texts)
+    assert first[1].startswith("that is in the kernel's order; scheduled") and second[1] == ""
+    assert second[0].split(": ")[1].removesuffix(" (simulated)") in first[1]  # the time of the other
 
 
 def test_a_search_tries_both_orders(cli: Cli, script: Path) -> None:
