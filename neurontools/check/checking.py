@@ -12,7 +12,7 @@ from formats.errors import NeuronError, NotFoundError
 from formats.named_tuple import NamedTuple
 from neurontools.check.ranked import Launched, launches_on_ranks, merged, spelled
 from neurontools.check.rows import CheckResult, RunRow, finding_row, run_row, summary_of
-from neurontools.command.errors_to_exit import classify
+from neurontools.command.errors_to_exit import Failure, classify
 from neurontools.command.exits import ExitStatus
 from neurontools.command.output import Report, note
 from neurontools.program.configuration import RunConfiguration
@@ -123,9 +123,12 @@ def _lines(file: Path, tools: tuple[str, ...], wanted: Judging, runs: list[Execu
     """Yield what is asked for: the report for people, or for another program."""
     from neurontools.check import exchange  # deferred: start-up
 
+    unchecked = not (runs or kept or suppressed)  # a report without findings would say that all is well
     if wanted.form == "sarif":
         code = int(out.status) if out.exit_code is None else out.exit_code
-        yield from exchange.sarif(kept, suppressed, code, out.warnings)
+        yield from exchange.sarif(kept, suppressed, code, out.warnings, failed=unchecked)
+    elif wanted.form == "junit" and unchecked:
+        yield from exchange.refused(wanted.form, file.name, Failure(out.status, "script", out.warnings[-1]))
     elif wanted.form == "junit":
         yield from exchange.junit(file.name, tools, kept, suppressed)
     elif wanted.form == "dot":
@@ -173,7 +176,8 @@ def _text(file: Path, tools: tuple[str, ...], notes: bool, rows: Sequence[RunRow
     ranks = 1 + max((run.rank for run in rows if run.rank is not None), default=0)
     spread = f" on {ranks} ranks" if rows and rows[0].rank is not None else ""
     launches = f", {len(rows) // ranks} launches" if len(rows) > ranks else ""
-    yield from lines(f"{file.name}{spread}{launches}", tools, kept, suppressed, notes)
+    nothing = "nothing found" if rows else "nothing was checked"
+    yield from lines(f"{file.name}{spread}{launches}", tools, kept, suppressed, notes, nothing)
 
 
 def _program(file: Path, configuration: RunConfiguration, out: Report) -> Execution:

@@ -25,8 +25,8 @@ __all__ = ["junit", "refused", "sarif", "sarif_log", "uri_of"]
 
 
 def sarif(findings: Sequence[Finding], suppressed: Sequence[Finding], exit_code: int,
-          warnings: Sequence[str] = ()) -> Iterator[str]:  # fmt: skip
-    """Yield a SARIF log as lines; `warnings` become notifications of the run.
+          warnings: Sequence[str] = (), *, failed: bool = False) -> Iterator[str]:  # fmt: skip
+    """Yield a SARIF log as lines; `warnings` become notifications of the run, errors where it `failed`.
 
     Where one result says that it is suppressed, the others say that they are not (SARIF 2.1.0, 3.27.23).
     """
@@ -43,7 +43,8 @@ def sarif(findings: Sequence[Finding], suppressed: Sequence[Finding], exit_code:
         results.append(_result(row, f"{print_of}:{seen[print_of]}"))
         if suppressed:
             results[-1]["suppressions"] = [{"kind": "external"}] if accepted else []
-    yield from sarif_log(rules, results, exit_code, [("warning", text) for text in warnings])
+    level = "error" if failed else "warning"
+    yield from sarif_log(rules, results, exit_code, [(level, text) for text in warnings])
 
 
 def refused(form: str, title: str, failure: Failure) -> Iterator[str]:

@@ -17,8 +17,11 @@ __all__ = ["finding_lines", "lines"]
 
 
 def lines(title: str, tools: tuple[str, ...], findings: Sequence[Finding], suppressed: int,
-          notes: bool) -> Iterator[str]:  # fmt: skip
-    """Return the report for people; notes are counted, and shown when they, or a tool of theirs, are asked for."""
+          notes: bool, nothing: str = "nothing found") -> Iterator[str]:  # fmt: skip
+    """Return the report for people; notes are counted, and shown when they, or a tool of theirs, are asked for.
+
+    `nothing` is what a report without findings says.
+    """
     from emulator.checks.registry import ASKED  # deferred: start-up
 
     hidden = 0
@@ -33,7 +36,7 @@ def lines(title: str, tools: tuple[str, ...], findings: Sequence[Finding], suppr
     if suppressed:
         parts.append(f"{suppressed} suppressed")
     hint = "; --notes shows the notes" if hidden else ""
-    yield f"{title}: {', '.join(tools)}: {', '.join(parts) or 'nothing found'}{hint}"
+    yield f"{title}: {', '.join(tools)}: {', '.join(parts) or nothing}{hint}"
 
 
 def finding_lines(item: Finding) -> Iterator[str]:

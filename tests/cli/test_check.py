@@ -234,7 +234,17 @@ def test_a_script_that_fails_before_its_first_launch_was_not_checked(cli: Cli, t
     path.write_text("raise SystemExit(3)\n")
     ended = cli("check", path, "--json")
     assert ended.status == 1
-    assert ended.json["warnings"] == ["the script ended with status 3 before it launched a kernel: nothing was checked"]
+    why = "the script ended with status 3 before it launched a kernel: nothing was checked"
+    assert ended.json["warnings"] == [why]
+    assert cli("check", path).out == "early.py: memcheck, initcheck, racecheck, synccheck: nothing was checked\n"
+    # reports for other programs must not say that all is well
+    (run,) = json.loads(cli("check", path, "--format", "sarif").out)["runs"]
+    (invocation,) = run["invocations"]
+    assert not invocation["executionSuccessful"] and invocation["exitCode"] == 1
+    assert [one["message"]["text"] for one in invocation["toolExecutionNotifications"]] == [why]
+    tree = ElementTree.fromstring(cli("check", path, "--format", "junit").out)
+    (told,) = tree.iterfind("testsuite/testcase/error")
+    assert told.get("message") == why and len(tree.findall("testsuite/testcase")) == 1
 
 
 def test_two_forms_at_once_are_refused(cli: Cli, race: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -93,3 +94,18 @@ def test_what_a_barrier_cannot_meet_about() -> None:
             trace_body(body(buffer), "trn2", grid=(2,))
     with pytest.raises(NkiValidationError, match="needs a launch on two cores"):
         trace_body(body(nl.shared_hbm), "trn2")
+
+
+def test_cores_that_cannot_meet() -> None:
+    """`(0)`, which public kernels write for a launch on one core, is a number: the message says what to write."""
+
+    def meeting(cores: Any) -> Any:
+        return lambda: nisa.core_barrier(nl.ndarray((128, 4), nl.float32, nl.shared_hbm), cores)
+
+    for cores in (0, 1, (0,), (1, 0), (0, 1, 2), None, "01"):
+        with pytest.raises(NkiValidationError, match=re.escape(f"cores is {cores}, must be (0, 1)")):
+            trace_body(meeting(cores), "trn2", grid=(2,))
+        with pytest.raises(NkiValidationError, match=r"LNC is 1, .* leave it out where nl\.num_programs\(0\) is 1"):
+            trace_body(meeting(cores), "trn2")
+    for cores in ([0, 1], range(2)):
+        trace_body(meeting(cores), "trn2", grid=(2,))

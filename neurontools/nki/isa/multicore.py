@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 from formats.engines import ENGINES
@@ -35,11 +36,12 @@ def get_nc_sub_version() -> int:
     return 0
 
 
-def _pair(t: Tracer, instruction: str) -> None:
+def _pair(t: Tracer, instruction: str, alone: str = "") -> None:
+    """Refuse an instruction between two cores where there is one; `alone` says what a kernel on one does instead."""
     if t.limits.logical_cores < 2:
         raise reject(t, instruction, "target", t.target.name, "needs gen3")
     if t.trace.num_programs != 2:
-        raise reject(t, instruction, "LNC", t.trace.num_programs, "needs a launch on two cores (kernel[2])")
+        raise reject(t, instruction, "LNC", t.trace.num_programs, f"needs a launch on two cores (kernel[2]){alone}")
 
 
 def core_barrier(data: NkiTensor, cores: Any, engine: Any = engines.gpsimd, name: str | None = None) -> NkiInstruction:
@@ -49,12 +51,12 @@ def core_barrier(data: NkiTensor, cores: Any, engine: Any = engines.gpsimd, name
     a tile in SBUF, which counts as used by the barrier.
     """
     t = tracer()
-    _pair(t, "core_barrier")
+    _pair(t, "core_barrier", "; one core has none to wait for: leave it out where nl.num_programs(0) is 1")
     tensor(t, "core_barrier", "data", data)
     about = tile(t, "core_barrier", "data", data, psum=False) if data.allocation.space is Space.SBUF else None
     if about is None and (data.allocation.space is not Space.HBM or data.allocation.kind == "private"):
         raise reject(t, "core_barrier", "data", f"{data.name} in {data.buffer.value}", "must be in shared HBM")
-    if tuple(cores) != (0, 1):
+    if not isinstance(cores, Iterable) or tuple(cores) != (0, 1):  # (0), as public kernels write, is a number
         raise reject(t, "core_barrier", "cores", cores, "must be (0, 1)")
     op = BarrierOp(kernel_line(), pick_engine(t, "core_barrier", engine, "Pool", ENGINES), about, name)
     t.ops.append(op)
