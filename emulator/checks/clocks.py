@@ -136,6 +136,8 @@ class Clocks:
             known = self.known[actor] = history.teach(knew, need)
             unit = Unit(actor, number, known, word, loaded, now)
             history.waits[actor] = (unit, need, mode == _EQ, knew)
+            if self.unordered and len(history.raisers) > 1:
+                self._shares(history, (self.names[actor][0], "semaphore", index), actor)
             self._flights[actor].append(unit)
             return
         waited, waits, (core, name) = word.waits, [], self.names[actor]
@@ -145,29 +147,40 @@ class Clocks:
             else:
                 waits.append(self._learn(actor, core, name, loaded, awaited))
         unit = Unit(actor, number, self.known[actor], word, loaded, now)
-        for history, need, exact in waits:
+        for history, need, exact, key in waits:
             if history is not None:
                 history.waits[actor] = (unit, need, exact, knew)
+                if self.unordered and len(history.raisers) > 1:
+                    self._shares(history, key, actor)
         self._flights[actor].append(unit)
 
     def _learn(
         self, actor: int, core: int, name: str, loaded: LoadedWord, awaited: Awaited
-    ) -> tuple[History | None, int, bool]:
+    ) -> tuple[History | None, int, bool, Key]:
         """Join what a satisfied wait tells."""
         kind, index, mode, value, by = awaited
+        key = (core, kind, index)
         if self.ignored and WaitPlace(core, name, loaded.pc, int(by == SECOND_SLOT)) in self.ignored:
-            return None, 0, False
+            return None, 0, False, key
         if kind == "event":
-            clock = self._events.get((core, "event", index))
+            clock = self._events.get(key)
             if clock is not None:
                 self.known[actor] = join(self.known[actor], clock)
-            return None, 0, False
+            return None, 0, False, key
         need = value + (mode == _GT)
-        history = self._histories.get((core, "semaphore", index))
+        history = self._histories.get(key)
         if history is None:
-            return None, 0, False
+            return None, 0, False, key
         self.known[actor] = history.teach(self.known[actor], need)
-        return history, need, mode == _EQ
+        return history, need, mode == _EQ, key
+
+    def _shares(self, history: History, key: Key, waiter: int) -> None:
+        """Tell of raises that were over when a wait was, and could have met it in the place of those that did."""
+        wait, need, exact, knew = history.waits[waiter]
+        for old, unit, new in history.behind(need):
+            if unit.actor != waiter and history.replaceable(waiter, need, knew, unit.release):
+                for tell in self.unordered:
+                    tell(wait, key, need, exact, Raise(unit, key, old, new))
 
     def _meet(self, actor: int, core: int, semaphore: int) -> None:
         """Join both sides of a core barrier, each as it was when it arrived."""
@@ -392,7 +405,11 @@ class Clocks:
     def unfinished(self) -> Iterator[Unit]:
         """Yield what was under way when a fault ended the run: words that had issued, transfers on their queues."""
         for actor in range(self.engines):
-            yield from self._flights[actor]
+            for unit in self._flights[actor]:
+                yield unit
+                loaded = unit.loaded
+                if loaded is not None and loaded.transfer is not None:  # what it started knows what it waited for
+                    self._flights[self.index[self.names[actor][0], loaded.queue]].append(unit)
         for queue in self.device.queues:
             actor = self.index[queue.core, queue.name]
             for transfer in queue.pending:
