@@ -118,6 +118,7 @@ class Synccheck:
         self.clocks = clocks
         self.findings: list[Finding] = []
         self._setters: dict[Key, Unit] = {}
+        self._consumers: dict[Key, Unit] = {}
         self._seen: dict[tuple[Any, ...], Finding] = {}
         self._needs: dict[Key, int] = {}
         self._credits: set[Key] = set()  # semaphores that something counts down: what they end at is what they lend
@@ -226,8 +227,9 @@ class Synccheck:
                 self._credits.add(change.key)
             return
         if not change.new:
+            self._consumers[change.key] = change.unit
             return
-        before = self._setters.get(change.key)
+        before, consumer = self._setters.get(change.key), self._consumers.get(change.key)
         if change.old and before is not None:
             site = self._site(change.unit, "sets")
             self._add(
@@ -236,6 +238,18 @@ class Synccheck:
                 f"{site.engine} sets E[{change.key[2]}], which is set already: one of the two is lost",
                 site,
                 self._site(before, "set"),
+                key=change.key,
+                hint="let the setter wait until the first one is consumed, or count with a semaphore",
+            )
+        elif consumer is not None and not change.unit.knows(consumer.actor, consumer.number):
+            site, other = self._site(change.unit, "sets"), self._site(consumer, "consumes")
+            self._add(
+                "double-set",
+                "error",
+                f"{site.engine} sets E[{change.key[2]}] again, and nothing makes it wait until {other.engine} pc "
+                f"{other.pc} has consumed it: where it comes first, one of the two is lost",
+                site,
+                other,
                 key=change.key,
                 hint="let the setter wait until the first one is consumed, or count with a semaphore",
             )

@@ -234,6 +234,13 @@ _WRITTEN: dict[str, Template] = {
     "a semaphore is reset while it is raised": Template(("synccheck:unordered-set",), one_tile(
         pool="    <<||NOP S[24]>=16 cycle=0\n    >>EVENT_SEMAPHORE setter=0 S[6]=0@complete #fault",
         dve=_COPY + " #other")),
+    "two engines raise one semaphore, both before the wait begins": Template(("synccheck:ambiguous",), one_tile(
+        dve=_COPY, pool="    NOP S[8]>=16 S[<<6||30>>]++@complete cycle=2000 #other", stored="#fault").replace(
+        "    PSEUDO_DMA_TRIGGER S[6]", "    NOP cycle=8000\n    PSEUDO_DMA_TRIGGER S[6]")),
+    "an event is set again behind nothing that consumes it": Template(("synccheck:double-set",), one_tile(
+        dve="    NOP E[6]+@complete cycle=1000\n<<||    NOP S[30]>=1 cycle=0\n>>"
+        "    NOP E[6]+@complete cycle=1000 #fault\n" + _COPY,
+        sp="    NOP E[6]==1- S[30]++@complete cycle=0 #other\n    NOP E[6]==1- cycle=0")),
     "two engines consume one event": Template(
         ("synccheck:never-signalled", "synccheck:never-met"), one_tile(
             pool="<<    NOP E[6]==1- cycle=0 #fault\n||>>",
