@@ -69,6 +69,7 @@ KINDS: dict[str, Kind] = {
     "nancheck:nan": Kind("error", "Elements of an output are NaN."),
     "nancheck:inf": Kind("warning", "Elements of an output are infinite."),
     "nancheck:overflow": Kind("warning", "Numbers are stored as integers of a type that does not hold them."),
+    "nancheck:rounded": Kind("warning", "Integers are computed with in fp32, which does not hold them."),
     "lint:dead-store": Kind("note", "A word or transfer writes bytes that nothing reads."),
     "lint:reload": Kind("note", "Device memory is loaded again while an unchanged copy is on chip."),
     "lint:serial-queue": Kind("note", "A queue stands idle between two transfers that need no order."),
