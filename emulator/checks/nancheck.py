@@ -166,9 +166,9 @@ class Nancheck:
             self._narrowed(event, str(stored or ""))
         place = event.core, event.engine, event.pc
         # A narrower type holds none of those numbers, and floats of large integers are meant to be rounded.
-        if NARROWING.rounded and stored is not None and stored.itemsize > 2:
-            if place in self._rounded or len(self._rounded) < _LOST:
-                self._rounded[place] = event, self._rounded.get(place, (event, 0))[1] + NARROWING.rounded
+        is_beyond = place not in self._rounded and len(self._rounded) >= _LOST
+        if NARROWING.rounded and stored is not None and stored.itemsize > 2 and not is_beyond:
+            self._rounded[place] = event, self._rounded.get(place, (event, 0))[1] + NARROWING.rounded
 
     def _narrowed(self, event: Event, dtype: str) -> None:
         """Note numbers that the type of a result does not hold."""
