@@ -45,6 +45,7 @@ KINDS: dict[str, Kind] = {
     "racecheck:same-bytes": Kind("note", "Two cores store the same bytes, in no given order."),
     "racecheck:unused-read": Kind("note", "A transfer reads what may still be written; no output depends on that."),
     "racecheck:overlap": Kind("error", "One transfer touches bytes twice, once to write, in no given order."),
+    "racecheck:in-place": Kind("warning", "A word writes bytes that it reads later: what a device reads is open."),
     "racecheck:duplicate-index": Kind("error", "Rows of one scatter go to the same place with different bytes."),
     "racecheck:output-not-awaited": Kind("error", "The program may end before a store of an output has."),
     "synccheck:never-signalled": Kind("error", "A wait that nothing in the program signals."),

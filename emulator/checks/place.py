@@ -216,7 +216,7 @@ class Names:
                     placement = core.loaded.placement
                     own = [one for one in placement.by_name.values() if one.kind == "virtual" and one.nbytes]
                     self._scratch[placement.scratchpad] = own
-        low, high, own = region.byte, region.byte + region.nbytes, self._scratch.get(address, ())
+        low, high, own = region.byte, region.byte + region.nbytes, self._scratch.get(address, [])
         inside = [one.name for one in own if one.address < high and low < one.address + one.nbytes]
         return ", ".join(dict.fromkeys(inside[:2]))
 

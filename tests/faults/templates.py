@@ -234,6 +234,9 @@ _WRITTEN: dict[str, Template] = {
     "a semaphore is reset while it is raised": Template(("synccheck:unordered-set",), one_tile(
         pool="    <<||NOP S[24]>=16 cycle=0\n    >>EVENT_SEMAPHORE setter=0 S[6]=0@complete #fault",
         dve=_COPY + " #other")),
+    "a row is copied onto itself one column on": Template(("racecheck:in-place",), one_tile(
+        dve=_COPY.replace(" S[6]++@complete", "") + "\n    COPY S[6]++@complete src=fp32@0x7000[1,1,1,1][63,1,1,1] "
+        "dst=fp32@<<0x7004||0x7100>>[1,1,1,1][63,1,1,1] channels=128 #fault")),
     "two engines raise one semaphore, both before the wait begins": Template(("synccheck:ambiguous",), one_tile(
         dve=_COPY, pool="    NOP S[8]>=16 S[<<6||30>>]++@complete cycle=2000 #other", stored="#fault").replace(
         "    PSEUDO_DMA_TRIGGER S[6]", "    NOP cycle=8000\n    PSEUDO_DMA_TRIGGER S[6]")),
