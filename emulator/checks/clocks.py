@@ -65,8 +65,9 @@ class Clocks:
     functions told of those that are no raise of a semaphore, `unordered` functions told of raises that another schedule
     could have put before a wait that did without them: the waiting unit, what it awaited, the value, whether exactly
     that, and the raise; `mixed` of a unit that sets a semaphore and a change that has no order with that; `lowered` of
-    a wait that was met, the value, and a change below that which could have come first. `ignored` waits teach nothing:
-    the analysis is that of a program without them.
+    a wait that was met, the value, and a change below that which could have come first; `disordered` of two words that
+    trigger transfers of one queue in no given order, and what the second transfer raises. `ignored` waits teach
+    nothing: the analysis is that of a program without them.
     """
 
     def __init__(self, ignored: Iterable[WaitPlace] = ()) -> None:
@@ -77,6 +78,7 @@ class Clocks:
         self.mixed: list[Callable[[Unit, Unit, Key], object]] = []
         self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
         self.lowered: list[Callable[[Unit, int, Raise], object]] = []
+        self.disordered: list[Callable[[Unit, Unit, Raise], object]] = []
         self.crowded: list[Callable[[Transfer, int, int], object]] = []  # told of transfers that find rings full
         self._notes = Notes()  # of a run that the engines have gone already, while it is told
         self._told = 0  # of them
@@ -106,6 +108,8 @@ class Clocks:
         self.signals = [deque(maxlen=_SIGNALS) for _ in range(width)]
         self.last_signals = [{} for _ in range(width)]
         self._flights: list[deque[Unit]] = [deque() for _ in range(width)]
+        self._triggers: dict[int, Unit] = {}  # by queue: the word that triggered its latest transfer
+        self._unsure: dict[int, Unit] = {}  # and the one before that, where either may come first
         self._histories: dict[Key, History] = {}
         self._events: dict[Key, Clock] = {}
         self._met: dict[Key, list[Clock]] = {}
@@ -248,8 +252,13 @@ class Clocks:
 
     def _moved(self, transfer: Transfer, now: int, changes: Changes, touches: Touches) -> None:
         """Take a transfer that is complete."""
-        unit = self._begin(self.index[transfer.core, transfer.queue], transfer, transfer.triggered_ps)
+        actor = self.index[transfer.core, transfer.queue]
+        unit = self._begin(actor, transfer, transfer.triggered_ps)
         unit.time_ps = now
+        if actor in self._unsure:
+            for number, old, new, core, kind in changes:
+                for tell in self.disordered:
+                    tell(self._unsure[actor], self._triggers[actor], Raise(unit, (core, kind, number), old, new))
         if changes:
             self._change(unit, changes)
         for listener in self.listeners:
@@ -309,6 +318,12 @@ class Clocks:
             trigger = triggers.popleft()
             known, loaded = join(known, trigger.release), trigger.loaded
             self.known[actor] = known
+            before = self._triggers.get(actor, trigger)
+            self._triggers[actor] = trigger
+            if trigger.knows(before.actor, before.number):
+                self._unsure.pop(actor, None)
+            else:
+                self._unsure[actor] = before
         number = self.count[actor] = self.count[actor] + 1
         return Unit(actor, number, known, transfer, loaded, issued_ps)
 

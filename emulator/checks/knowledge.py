@@ -85,6 +85,8 @@ class Knowledge:
         nothing = [0] * actor
         self.known, self.count = [nothing] * actor, nothing.copy()
         self._triggers = [-1] * actor  # by queue: the engine that triggered all of its transfers so far, or -2
+        self._latest: dict[int, Use] = {}  # by queue: the unit that triggered its latest transfer
+        self.is_unsure = False  # whether two engines trigger transfers of a queue in no given order
         self.raises: list[dict[int, Raises]] = [{} for _ in device.cores]
         # Waits that no history has as its `need`: core, number, mode, value.
         self.asked: list[tuple[int, int, int, int]] = []
@@ -232,7 +234,9 @@ class Knowledge:
                 found[by] = number
         else:
             triggers[queue] = -2  # several engines
+            self.is_unsure = self.is_unsure or not _knows(trigger, self._latest[queue])
             found = joined(self.known[queue], trigger)
+        self._latest[queue] = trigger
         self.known[queue] = found
         return found
 

@@ -127,6 +127,7 @@ class Synccheck:
         clocks.unordered.append(self._unordered)
         clocks.mixed.append(self._mixed)
         clocks.lowered.append(self._lowered)
+        clocks.disordered.append(self._disordered)
 
     def attach(self, device: Device) -> None:
         """Compare what is awaited with what can be signalled, before anything moves."""
@@ -305,6 +306,31 @@ class Synccheck:
             waits,
             key=key,
             hint=f"let {waits.owner} say on a semaphore of its own that it has gone on, and {site.owner} wait for that",
+        )
+
+    def _disordered(self, first: Unit, second: Unit, change: Raise) -> None:
+        """Report transfers that two engines trigger on one queue, where a wait is meant for the first of them."""
+        key, old, step = change.key, change.old, change.new - change.old
+        needs = [
+            each.awaited.value + (each.awaited.mode == _GT)
+            for stream in index_of(self.device)
+            for each in stream.consumers.get(key, ())
+            if each.awaited.by != BARRIER and each.awaited.mode in _COUNTED
+        ]
+        meant = next((need for need in needs if old - step < need <= old), None)
+        if meant is None:
+            return
+        site, other = self._site(second, "triggers"), self._site(first, "triggers")
+        queue = self.clocks.names[change.unit.actor][1]
+        self._add(
+            "ambiguous",
+            "error",
+            f"{site.engine} pc {site.pc} and {other.engine} pc {other.pc} trigger transfers of {queue} in no given "
+            f"order: which of them a wait for {condition(key, meant)} is met by is open",
+            site,
+            other,
+            key=key,
+            hint=f"give each engine a queue of its own, or let {site.owner} wait until {other.owner} has triggered",
         )
 
     # --- the end -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import neurontools
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.checks import Finding
@@ -29,7 +30,11 @@ def found_of(body: Any, x: np.ndarray[Any, Any] = X) -> list[Finding]:
         return out
 
     neff: Any = build_neff(kernel, (x,), {}, target="trn2")
-    return checked(neff, {neff.inputs[0].name: x}, ("racecheck",))[0]
+    found = checked(neff, {neff.inputs[0].name: x}, ("racecheck",))[0]
+    for _ in range(2):  # as behind a run in which all is in order, and once more
+        again = neurontools.run(neff, {neff.inputs[0].name: x}, checks=("all",)).findings
+        assert [one.message for one in again if one.tool == "racecheck"] == [one.message for one in found]
+    return found
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ NO_OPERAND = {"initcheck:undefined-register", "memcheck:oob", "memcheck:access",
               "memcheck:operand"}  # fmt: skip
 ONE_SIDE = {"memcheck", "initcheck:undefined-register", "initcheck:unwritten-read", "initcheck:undefined-fault",
             "racecheck:output-not-awaited",
-            "racecheck:overlap", "racecheck:duplicate-index", "memcheck:table", "synccheck:never-triggered",
+            "racecheck:overlap", "racecheck:in-place", "racecheck:duplicate-index", "memcheck:table", "synccheck:never-triggered",
             "synccheck:count-mismatch", "synccheck:never-signalled", "synccheck:event-left",
             "synccheck:leftover"}  # fmt: skip
 OFF_CHIP = {"host"}  # has no words, lines and operands
