@@ -57,15 +57,21 @@ _LIMITS = {
 class Narrowing(threading.local):
     """Numbers that an integer type did not hold: counted as they are stored, since nothing shows behind it.
 
+    `rounded` are integers that fp32 does not hold, counted as they are read to be computed with.
     Of each thread: programs in several run at once, and a word's effect stays in its own.
     """
 
     counting = False
     lost = 0
+    rounded = 0
 
     def count(self, values: Array, low: float, high: float) -> None:
         """Count the values beyond two limits; NaN is beyond any."""
         self.lost += values.size - int(np.count_nonzero((values >= low) & (values <= high)))
+
+    def compare(self, integers: Array, values: Array) -> None:
+        """Count the integers that are others as fp32 values."""
+        self.rounded += int(np.count_nonzero(values.astype(np.float64) != integers))
 
 
 NARROWING = Narrowing()
@@ -150,7 +156,15 @@ def bind_load_into(view: Array, code: int, target: Array) -> Step:
         return partial(np.take, _widened_bytes(dtype), view.view(np.uint8), None, target, "clip")
     if dtype is Dtype.TFLOAT32:
         return chain(partial(np.copyto, target, view), partial(round_tf32, target, target))
+    if dtype.is_int and dtype.size > 2:
+        return partial(_load_wide_integers, view, target)
     return partial(np.copyto, target, view, casting="unsafe")
+
+
+def _load_wide_integers(view: Array, target: Array) -> None:
+    np.copyto(target, view, casting="unsafe")
+    if NARROWING.counting:
+        NARROWING.compare(view, target)
 
 
 # As many fp16, and fp8, NumPy itself converts in less time.

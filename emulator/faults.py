@@ -99,6 +99,12 @@ class Fault:
         line = source_line(self.source)
         return f"nc{self.core} {self.engine} pc {self.pc}" + (f" ({line})" if line else "")
 
+    @property
+    def brief(self) -> str:
+        """Return what happened and where, on one line."""
+        limits = [f"; {what} {text}" for what, text in (("found", self.got), ("allowed:", self.expected)) if text]
+        return self.message + (f", at {self.where}" if self.engine else "") + "".join(limits)
+
     def text(self) -> str:
         """Return the fault as an engineer reads it: one line of what, one of where, one of the instruction."""
         lines = [f"fault: {self.message} [{self.status.name} {int(self.status)}]", f"  at {self.where}"]

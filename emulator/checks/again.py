@@ -228,8 +228,9 @@ class Again:
                 check.last_signals = order.last_signals
                 if rest is not None:
                     check.stand(rest.signals)
-            elif isinstance(check, Racecheck) and rest is not None:
-                check.look_at(rest.units, rest.host)
+            elif isinstance(check, Racecheck):
+                # Where nothing may race, what it has to say it found in the words.
+                check.look_at(*((rest.units, rest.host) if rest is not None else ((), ())))
         if race is not None:
             race.doubles = {}
             if stores is not None:

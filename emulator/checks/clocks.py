@@ -65,8 +65,9 @@ class Clocks:
     functions told of those that are no raise of a semaphore, `unordered` functions told of raises that another schedule
     could have put before a wait that did without them: the waiting unit, what it awaited, the value, whether exactly
     that, and the raise; `mixed` of a unit that sets a semaphore and a change that has no order with that; `lowered` of
-    a wait that was met, the value, and a change below that which could have come first. `ignored` waits teach nothing:
-    the analysis is that of a program without them.
+    a wait that was met, the value, and a change below that which could have come first; `disordered` of two words that
+    trigger transfers of one queue in no given order, and what the second transfer raises. `ignored` waits teach
+    nothing: the analysis is that of a program without them.
     """
 
     def __init__(self, ignored: Iterable[WaitPlace] = ()) -> None:
@@ -77,6 +78,7 @@ class Clocks:
         self.mixed: list[Callable[[Unit, Unit, Key], object]] = []
         self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
         self.lowered: list[Callable[[Unit, int, Raise], object]] = []
+        self.disordered: list[Callable[[Unit, Unit, Raise], object]] = []
         self.crowded: list[Callable[[Transfer, int, int], object]] = []  # told of transfers that find rings full
         self._notes = Notes()  # of a run that the engines have gone already, while it is told
         self._told = 0  # of them
@@ -106,6 +108,8 @@ class Clocks:
         self.signals = [deque(maxlen=_SIGNALS) for _ in range(width)]
         self.last_signals = [{} for _ in range(width)]
         self._flights: list[deque[Unit]] = [deque() for _ in range(width)]
+        self._triggers: dict[int, Unit] = {}  # by queue: the word that triggered its latest transfer
+        self._unsure: dict[int, Unit] = {}  # and the one before that, where either may come first
         self._histories: dict[Key, History] = {}
         self._events: dict[Key, Clock] = {}
         self._met: dict[Key, list[Clock]] = {}
@@ -136,6 +140,8 @@ class Clocks:
             known = self.known[actor] = history.teach(knew, need)
             unit = Unit(actor, number, known, word, loaded, now)
             history.waits[actor] = (unit, need, mode == _EQ, knew)
+            if self.unordered and len(history.raisers) > 1:
+                self._shares(history, (self.names[actor][0], "semaphore", index), actor)
             self._flights[actor].append(unit)
             return
         waited, waits, (core, name) = word.waits, [], self.names[actor]
@@ -145,29 +151,40 @@ class Clocks:
             else:
                 waits.append(self._learn(actor, core, name, loaded, awaited))
         unit = Unit(actor, number, self.known[actor], word, loaded, now)
-        for history, need, exact in waits:
+        for history, need, exact, key in waits:
             if history is not None:
                 history.waits[actor] = (unit, need, exact, knew)
+                if self.unordered and len(history.raisers) > 1:
+                    self._shares(history, key, actor)
         self._flights[actor].append(unit)
 
     def _learn(
         self, actor: int, core: int, name: str, loaded: LoadedWord, awaited: Awaited
-    ) -> tuple[History | None, int, bool]:
+    ) -> tuple[History | None, int, bool, Key]:
         """Join what a satisfied wait tells."""
         kind, index, mode, value, by = awaited
+        key = (core, kind, index)
         if self.ignored and WaitPlace(core, name, loaded.pc, int(by == SECOND_SLOT)) in self.ignored:
-            return None, 0, False
+            return None, 0, False, key
         if kind == "event":
-            clock = self._events.get((core, "event", index))
+            clock = self._events.get(key)
             if clock is not None:
                 self.known[actor] = join(self.known[actor], clock)
-            return None, 0, False
+            return None, 0, False, key
         need = value + (mode == _GT)
-        history = self._histories.get((core, "semaphore", index))
+        history = self._histories.get(key)
         if history is None:
-            return None, 0, False
+            return None, 0, False, key
         self.known[actor] = history.teach(self.known[actor], need)
-        return history, need, mode == _EQ
+        return history, need, mode == _EQ, key
+
+    def _shares(self, history: History, key: Key, waiter: int) -> None:
+        """Tell of raises that were over when a wait was, and could have met it in the place of those that did."""
+        wait, need, exact, knew = history.waits[waiter]
+        for old, unit, new in history.behind(need):
+            if unit.actor != waiter and history.replaceable(waiter, need, knew, unit.release):
+                for tell in self.unordered:
+                    tell(wait, key, need, exact, Raise(unit, key, old, new))
 
     def _meet(self, actor: int, core: int, semaphore: int) -> None:
         """Join both sides of a core barrier, each as it was when it arrived."""
@@ -235,8 +252,13 @@ class Clocks:
 
     def _moved(self, transfer: Transfer, now: int, changes: Changes, touches: Touches) -> None:
         """Take a transfer that is complete."""
-        unit = self._begin(self.index[transfer.core, transfer.queue], transfer, transfer.triggered_ps)
+        actor = self.index[transfer.core, transfer.queue]
+        unit = self._begin(actor, transfer, transfer.triggered_ps)
         unit.time_ps = now
+        if actor in self._unsure:
+            for number, old, new, core, kind in changes:
+                for tell in self.disordered:
+                    tell(self._unsure[actor], self._triggers[actor], Raise(unit, (core, kind, number), old, new))
         if changes:
             self._change(unit, changes)
         for listener in self.listeners:
@@ -296,6 +318,12 @@ class Clocks:
             trigger = triggers.popleft()
             known, loaded = join(known, trigger.release), trigger.loaded
             self.known[actor] = known
+            before = self._triggers.get(actor, trigger)
+            self._triggers[actor] = trigger
+            if trigger.knows(before.actor, before.number):
+                self._unsure.pop(actor, None)
+            else:
+                self._unsure[actor] = before
         number = self.count[actor] = self.count[actor] + 1
         return Unit(actor, number, known, transfer, loaded, issued_ps)
 
@@ -392,7 +420,11 @@ class Clocks:
     def unfinished(self) -> Iterator[Unit]:
         """Yield what was under way when a fault ended the run: words that had issued, transfers on their queues."""
         for actor in range(self.engines):
-            yield from self._flights[actor]
+            for unit in self._flights[actor]:
+                yield unit
+                loaded = unit.loaded
+                if loaded is not None and loaded.transfer is not None:  # what it started knows what it waited for
+                    self._flights[self.index[self.names[actor][0], loaded.queue]].append(unit)
         for queue in self.device.queues:
             actor = self.index[queue.core, queue.name]
             for transfer in queue.pending:

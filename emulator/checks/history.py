@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +86,17 @@ class History:
         # Of one actor's units the last one knows most, and who knows of a unit knows all that it knew.
         unit = raises[place - 1]
         return knew if knew[unit.actor] >= unit.number else join(knew, unit.release)
+
+    def behind(self, need: int) -> Iterator[tuple[int, Unit, int]]:
+        """Yield the first raise by each actor behind those that a value took, with the values before and after it."""
+        values, seen = self.values, set[int]()
+        for place in range(bisect_left(values, need), len(self.raises)):
+            unit = self.raises[place]
+            if unit.actor not in seen:
+                seen.add(unit.actor)
+                yield values[place], unit, values[place + 1]
+                if len(seen) == len(self.raisers):
+                    return
 
     def replaceable(self, waiter: int, need: int, knew: Clock, release: Clock) -> bool:
         """Return whether a raise with a release clock can take the place of one that a wait was met by.

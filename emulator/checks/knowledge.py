@@ -56,7 +56,8 @@ class Knowledge:
     `actors` are these numbers, `whose` has them with core and name of each engine, `places` those that `Clocks` gives
     them among `everyone`; engines, so many, stand in front. `known` is what each knows, `count` how many words it
     began, or transfers it ended. `raises` are semaphores by core and number. `loops` tells that words may come again,
-    `barriers` are semaphores that mean nothing by themselves, and `events` who set each.
+    `barriers` are semaphores that mean nothing by themselves, and `events` who set each,
+    `consumed` who consumed it last.
     """
 
     def __init__(self, device: Device, notes: Notes) -> None:
@@ -84,6 +85,8 @@ class Knowledge:
         nothing = [0] * actor
         self.known, self.count = [nothing] * actor, nothing.copy()
         self._triggers = [-1] * actor  # by queue: the engine that triggered all of its transfers so far, or -2
+        self._latest: dict[int, Use] = {}  # by queue: the unit that triggered its latest transfer
+        self.is_unsure = False  # whether two engines trigger transfers of a queue in no given order
         self.raises: list[dict[int, Raises]] = [{} for _ in device.cores]
         # Waits that no history has as its `need`: core, number, mode, value.
         self.asked: list[tuple[int, int, int, int]] = []
@@ -91,6 +94,7 @@ class Knowledge:
         traits = traits_of(device)
         self.loops = traits.branches
         self.events: dict[tuple[int, int], Use] = {}
+        self.consumed: dict[tuple[int, int], Use] = {}
         # The last ones, in a program with loops.
         self._signalled: list[dict[Key, int]] = [{} for _ in self.places] if self.loops else []
         # Of core barriers, by core and semaphore: who comes to each, and what those knew who did.
@@ -156,10 +160,13 @@ class Knowledge:
         clock = unit[2]
         for index, old, new, core, kind in changes:
             if kind == "event":
-                if new:
-                    if old:
-                        raise UnknownError  # one of the two is lost
-                    self.events[core, index] = unit
+                if not new:
+                    self.consumed[core, index] = unit
+                    continue
+                consumer = self.consumed.get((core, index))
+                if old or (consumer is not None and not _knows(unit, consumer)):
+                    raise UnknownError  # one of the two is lost, or may be
+                self.events[core, index] = unit
                 continue
             if (core, index) in self.barriers:
                 if new < 0:
@@ -227,7 +234,9 @@ class Knowledge:
                 found[by] = number
         else:
             triggers[queue] = -2  # several engines
+            self.is_unsure = self.is_unsure or not _knows(trigger, self._latest[queue])
             found = joined(self.known[queue], trigger)
+        self._latest[queue] = trigger
         self.known[queue] = found
         return found
 

@@ -64,6 +64,7 @@ class Nancheck:
         self._outputs: list[Operand] = []
         self._weights: dict[tuple[int, bool], dict[int, None]] = {}
         self._lost: dict[_Place, tuple[Event, str, int]] = {}  # words that stored what their type does not hold
+        self._rounded: dict[_Place, tuple[Event, int]] = {}  # words that computed with integers that fp32 does not hold
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs; inputs may hold something already."""
@@ -97,7 +98,7 @@ class Nancheck:
     def on_effect(self, event: Event) -> None:
         """Look at the operands of a word before it runs: afterwards they may be overwritten."""
         self._outputs, self._parents, self._fresh = [], {}, False
-        NARROWING.counting, NARROWING.lost = True, 0
+        NARROWING.counting, NARROWING.lost, NARROWING.rounded = True, 0, 0
         if event.kind != "instruction":
             return
         core, word = self.device.cores[event.core], event.instruction
@@ -139,8 +140,10 @@ class Nancheck:
             return
         core, word = self.device.cores[event.core], event.instruction
         # Those of bytes that nothing wrote mean nothing.
-        if NARROWING.lost and not any(core.memory.extent(region).missing() for region in event.reads):
-            self._narrowed(event, next((str(o.view.dtype) for o in self._outputs if o.view.dtype.kind in "iu"), ""))
+        if NARROWING.lost or NARROWING.rounded:
+            stored = next((o.view.dtype for o in self._outputs if o.view.dtype.kind in "iu"), None)
+            if not any(core.memory.extent(region).missing() for region in event.reads):
+                self._counted(event, stored)
         if isinstance(word, isa.LoadWeights):
             self._weights[event.core, False] = dict(self._parents)
             return
@@ -156,6 +159,16 @@ class Nancheck:
                 self._planes.fill(core, operand, number)
             else:
                 self._planes.write(core, operand, bad.reshape(operand.view.shape[0], -1) * np.int16(number))
+
+    def _counted(self, event: Event, stored: np.dtype[Any] | None) -> None:
+        """Note what a word that stores integers, or none, has lost of its operands or results."""
+        if NARROWING.lost:
+            self._narrowed(event, str(stored or ""))
+        place = event.core, event.engine, event.pc
+        # A narrower type holds none of those numbers, and floats of large integers are meant to be rounded.
+        is_beyond = place not in self._rounded and len(self._rounded) >= _LOST
+        if NARROWING.rounded and stored is not None and stored.itemsize > 2 and not is_beyond:
+            self._rounded[place] = event, self._rounded.get(place, (event, 0))[1] + NARROWING.rounded
 
     def _narrowed(self, event: Event, dtype: str) -> None:
         """Note numbers that the type of a result does not hold."""
@@ -218,6 +231,7 @@ class Nancheck:
     def finish(self) -> None:
         """Report what is not finite in the outputs, by where it began, and what integers did not hold."""
         self.findings += [self._overflow(*lost) for lost in self._lost.values()]
+        self.findings += [self._rounding(*rounded) for rounded in self._rounded.values()]
         if self.device.model is None:
             return
         for tensor in self.device.model.outputs:
@@ -312,6 +326,13 @@ class Nancheck:
         hint = "limit the numbers first (nl.minimum, nl.maximum), or use a wider type: what a device stores is unknown"
         severity = KINDS["nancheck:overflow"].severity
         return Finding("nancheck", "overflow", severity, message, site, hint=hint, details={"elements": count})
+
+    def _rounding(self, event: Event, count: int) -> Finding:
+        site = self._place(event, "stores")
+        message = f"{site.engine} pc {site.pc} computes in fp32 with {count} integers over 2**24 that it does not hold"
+        hint = "keep integers within 2**24, or compute on GpSimd, which takes tensors of 32-bit integers as they are"
+        severity = KINDS["nancheck:rounded"].severity
+        return Finding("nancheck", "rounded", severity, message, site, hint=hint, details={"elements": count})
 
     def _site(self, made: _Made, access: str) -> Site:
         assert made.event is not None

@@ -276,6 +276,8 @@ class _Look:
                     groups.on_event(begins())
         if groups is not None and not self._hangs:
             groups.finish()
+        if knowledge.is_unsure:
+            raise UnknownError
         if not self._hangs and knowledge.events and any(any(core.events.values) for core in self._device.cores):
             raise UnknownError
         if self._touched.bring_together():

@@ -13,6 +13,7 @@ from emulator.device import Device
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.loaded import source_at
+from emulator.placement import DeviceTensor
 from formats.errors import FormatError, NeuronError
 from formats.neff import Subgraph
 from formats.neff.tiles import Tile
@@ -170,6 +171,7 @@ class Names:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._tiles: dict[int, tuple[Tile, ...]] = {}
+        self._scratch: dict[int, list[DeviceTensor]] | None = None  # variables by the address of a scratchpad
         self._known: dict[tuple[Region, str, int], str] = {}  # of tiles
         # The tiles of a memory, each behind its first and last column and partition.
         self._boxes: dict[tuple[int, str], list[tuple[int, int, int, int, Tile]]] = {}
@@ -178,7 +180,7 @@ class Names:
         """Return what a region belongs to, for a word of an engine; "" where nothing names it."""
         if region.space == "HBM":
             found = self._device.hbm.find(region.byte)
-            return "" if found is None else found.name
+            return "" if found is None else self._inside(found.address, region) or found.name
         known = self._known.get((region, engine, pc))
         if known is None:
             known = self._known[region, engine, pc] = self._named(region, engine, pc)
@@ -204,6 +206,19 @@ class Names:
         alive = [tile for tile in fits if engine in tile.pcs and tile.pcs[engine][0] <= pc <= tile.pcs[engine][1]]
         chosen = alive or fits
         return ", ".join(dict.fromkeys(tile.name for tile in chosen[:2]))
+
+    def _inside(self, address: int, region: Region) -> str:
+        """Return the variables that a region of a core's scratchpad belongs to; "" in any other allocation."""
+        if self._scratch is None:
+            self._scratch = {}
+            for core in self._device.cores:
+                if core.loaded is not None and core.loaded.placement.scratchpad:
+                    placement = core.loaded.placement
+                    own = [one for one in placement.by_name.values() if one.kind == "virtual" and one.nbytes]
+                    self._scratch[placement.scratchpad] = own
+        low, high, own = region.byte, region.byte + region.nbytes, self._scratch.get(address, [])
+        inside = [one.name for one in own if one.address < high and low < one.address + one.nbytes]
+        return ", ".join(dict.fromkeys(inside[:2]))
 
     def tiles(self, core: int) -> tuple[Tile, ...]:
         """Return the tiles of a core, none where the file has no map of them."""

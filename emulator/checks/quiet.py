@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from emulator.checks.in_place import rereads_of
 from emulator.checks.kept import kept_of, traits_of, words_of
 from emulator.checks.orderly import Order
 from emulator.checks.place import Names
@@ -33,7 +34,7 @@ def speaking(
         elif tool == "synccheck":
             is_silent = not hangs and _is_even(device, order)
         else:
-            is_silent = order.rest is None
+            is_silent = order.rest is None and not rereads_of(device)
         if not is_silent:
             found.append(tool)
     return tuple(found)

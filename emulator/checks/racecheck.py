@@ -11,9 +11,10 @@ from emulator.checks.alike import Alike
 from emulator.checks.clocks import Clocks
 from emulator.checks.finding import Finding, Site, Words, amend, finding_later
 from emulator.checks.history import Clock, Floors, Unit
+from emulator.checks.in_place import Reread, rereads_of
 from emulator.checks.inside import Clash, clash_of, is_simple
 from emulator.checks.kinds import KINDS
-from emulator.checks.place import Names, Once, operands_at, regions_touched, unit_site, unit_site_later
+from emulator.checks.place import Names, Once, operands_at, regions_touched, site_of, unit_site, unit_site_later
 from emulator.checks.remedies import Carried, carried, hint_of, wait_of
 from emulator.checks.row_races import Looked, Met, RowRecord, RowShadow, even_rows
 from emulator.checks.row_sets import Mask, RowSet, are_apart
@@ -76,6 +77,20 @@ class Racecheck:
         self._pair = len(device.cores) > 1
         if self._pair:
             self.on_effect = self.alike.on_effect  # a device asks who has one when it starts to run
+        self.findings += [self._in_place(one) for one in rereads_of(device)]
+
+    def _in_place(self, one: Reread) -> Finding:
+        """Return the finding of a word that writes what it reads later."""
+        core, engine, pc, operand, region = one
+        loaded = self.device.cores[core].loaded
+        word = None if loaded is None else loaded.word_of(engine, pc)
+        site = site_of(self.device, core, engine, pc, word, access="writes", operand="dst")
+        name = self._names.name(region, engine, pc)
+        message = (f"{engine} pc {pc} writes bytes of {name or region.space} that it reads later as {operand}: what a "
+                   "device reads there is open")  # fmt: skip
+        hint = "write to another tile, or in two words of which the first copies what the second reads"
+        severity = KINDS["racecheck:in-place"].severity
+        return Finding("racecheck", "in-place", severity, message, site, (), region, name, hint)
 
     def on_event(self, event: Event) -> None:
         """Nothing to do: the clocks hand over every event with its unit."""

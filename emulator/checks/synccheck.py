@@ -118,6 +118,7 @@ class Synccheck:
         self.clocks = clocks
         self.findings: list[Finding] = []
         self._setters: dict[Key, Unit] = {}
+        self._consumers: dict[Key, Unit] = {}
         self._seen: dict[tuple[Any, ...], Finding] = {}
         self._needs: dict[Key, int] = {}
         self._credits: set[Key] = set()  # semaphores that something counts down: what they end at is what they lend
@@ -126,6 +127,7 @@ class Synccheck:
         clocks.unordered.append(self._unordered)
         clocks.mixed.append(self._mixed)
         clocks.lowered.append(self._lowered)
+        clocks.disordered.append(self._disordered)
 
     def attach(self, device: Device) -> None:
         """Compare what is awaited with what can be signalled, before anything moves."""
@@ -226,8 +228,9 @@ class Synccheck:
                 self._credits.add(change.key)
             return
         if not change.new:
+            self._consumers[change.key] = change.unit
             return
-        before = self._setters.get(change.key)
+        before, consumer = self._setters.get(change.key), self._consumers.get(change.key)
         if change.old and before is not None:
             site = self._site(change.unit, "sets")
             self._add(
@@ -236,6 +239,18 @@ class Synccheck:
                 f"{site.engine} sets E[{change.key[2]}], which is set already: one of the two is lost",
                 site,
                 self._site(before, "set"),
+                key=change.key,
+                hint="let the setter wait until the first one is consumed, or count with a semaphore",
+            )
+        elif consumer is not None and not change.unit.knows(consumer.actor, consumer.number):
+            site, other = self._site(change.unit, "sets"), self._site(consumer, "consumes")
+            self._add(
+                "double-set",
+                "error",
+                f"{site.engine} sets E[{change.key[2]}] again, and nothing makes it wait until {other.engine} pc "
+                f"{other.pc} has consumed it: where it comes first, one of the two is lost",
+                site,
+                other,
                 key=change.key,
                 hint="let the setter wait until the first one is consumed, or count with a semaphore",
             )
@@ -291,6 +306,31 @@ class Synccheck:
             waits,
             key=key,
             hint=f"let {waits.owner} say on a semaphore of its own that it has gone on, and {site.owner} wait for that",
+        )
+
+    def _disordered(self, first: Unit, second: Unit, change: Raise) -> None:
+        """Report transfers that two engines trigger on one queue, where a wait is meant for the first of them."""
+        key, old, step = change.key, change.old, change.new - change.old
+        needs = [
+            each.awaited.value + (each.awaited.mode == _GT)
+            for stream in index_of(self.device)
+            for each in stream.consumers.get(key, ())
+            if each.awaited.by != BARRIER and each.awaited.mode in _COUNTED
+        ]
+        meant = next((need for need in needs if old - step < need <= old), None)
+        if meant is None:
+            return
+        site, other = self._site(second, "triggers"), self._site(first, "triggers")
+        queue = self.clocks.names[change.unit.actor][1]
+        self._add(
+            "ambiguous",
+            "error",
+            f"{site.engine} pc {site.pc} and {other.engine} pc {other.pc} trigger transfers of {queue} in no given "
+            f"order: which of them a wait for {condition(key, meant)} is met by is open",
+            site,
+            other,
+            key=key,
+            hint=f"give each engine a queue of its own, or let {site.owner} wait until {other.owner} has triggered",
         )
 
     # --- the end -----------------------------------------------------------------------------------------------------

@@ -107,6 +107,16 @@ class Hang:
             return NrtStatus.NRT_EXEC_HW_ERR_COLLECTIVES
         return NrtStatus.NRT_TIMEOUT
 
+    @property
+    def brief(self) -> str:
+        """Return what happened and where, on one line: the waits that explain it, or who moves in vain."""
+        loops = {(word.core, word.engine): word for word in reversed(self.loops)}
+        found = [f"nc{word.core} {word.engine} loops for ever{_behind(word.source)}" for word in loops.values()]
+        found += [f"nc{wait.core} {wait.engine} pc {wait.pc}{_behind(wait.source)} waits for {wait.condition}: "
+                  f"{wait.verdict}" for wait in self.waits if wait.cause.root]  # fmt: skip
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        return f"{self.reason} at {duration(self.time_ps)}" + (f": {found[0]}{more}" if found else "")
+
     def text(self) -> str:
         """Return the whole report."""
         many = "1 engine waits" if len(self.waits) == 1 else f"{len(self.waits)} engines wait"
@@ -206,6 +216,11 @@ class Hang:
 def _quoted(*lines: str) -> str:
     """Return text for Graphviz; a damaged dump may have any character in the names of engines."""
     return '"' + "\\n".join(line.replace("\\", r"\\").replace('"', r"\"") for line in lines) + '"'
+
+
+def _behind(source: object | None) -> str:
+    line = source_line(source)
+    return f" ({line})" if line else ""
 
 
 def _loop_lines(words: Sequence[Looping]) -> list[str]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from math import prod
 from typing import TYPE_CHECKING
 
-from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.neuron_core import DMA_ENGINES
-from neurontools.assembly.assembler import Copy, End, Program, Tensor
+from neurontools.assembly.assembler import Copy, Program, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,8 +106,6 @@ def _descriptor(copy: Copy) -> Descriptor:
 
     source, target = copy.source, copy.target
     cast = source.dtype != target.dtype
-    if _elements(source) != _elements(target):
-        raise FormatError("the two sides of a .dma differ in elements", field=f"{copy.queue} {copy.block}")
     return Descriptor(
         source.variable,
         source.offset,
@@ -123,10 +119,6 @@ def _descriptor(copy: Copy) -> Descriptor:
         source.dtype,
         target.dtype,
     )
-
-
-def _elements(end: End) -> float:
-    return prod(end.sizes) / Dtype.from_numpy_name(end.dtype).size
 
 
 def _functions(program: Program) -> list[str]:

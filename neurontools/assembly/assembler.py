@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from math import prod
 from pathlib import Path
 
 from formats.dtypes import Dtype
@@ -81,6 +82,11 @@ class End(NamedTuple):
     steps: tuple[int, ...]
     sizes: tuple[int, ...]
     dtype: str
+
+    @property
+    def elements(self) -> float:
+        """Return how many elements of its type it has; a part of one where the bytes are no whole number of them."""
+        return prod(self.sizes) / Dtype.from_numpy_name(self.dtype).size
 
 
 class Copy(NamedTuple):
@@ -272,9 +278,14 @@ class _Parser:
                 got=number,
                 expected=f"{owner.semaphore} to {owner.semaphore + DMA_ENGINES - 1}",
             )
-        self.program.copies.append(
-            Copy(queue, _number(block, "id"), number, self.end(source), self.end(right), self.line)
-        )
+        given, taken = self.end(source), self.end(right)
+        if given.elements != taken.elements:
+            raise FormatError(
+                "the two sides of a .dma differ in elements",
+                expected=f"{given.elements:.10g} of {given.dtype}",
+                got=f"{taken.elements:.10g} of {taken.dtype}",
+            )
+        self.program.copies.append(Copy(queue, _number(block, "id"), number, given, taken, self.line))
 
     def tensor(self, kind: str, rest: str) -> None:
         match = _SHAPE.search(rest)

@@ -361,7 +361,7 @@ def launch(
         print(printed.prefix, printed.values)
     for problem in (result.fault, result.hang):
         if problem is not None:
-            raise KernelFaultError(f"{name}: {' '.join(str(problem).split())}", result)
+            raise KernelFaultError(f"{name}: {problem.brief}", result)
     _copy_back(ready, arguments, result.outputs)
     _look(ready.looks, result.outputs)
     return map_structure(ready.results, lambda value, path: _convert(value, result.outputs, arguments.framework))

@@ -46,8 +46,9 @@ def _compiled(module: Module, arguments: Sequence[Any]) -> Any:
         if array.size:
             given[name] = array.view(np.uint8) if array.dtype == np.bool_ else array
     result = neurontools.run(neurontools.open_neff(made.neff), given, timing=False)
-    if result.fault is not None or result.hang is not None:
-        raise RuntimeError(f"the compiled module did not end: {result.fault or result.hang}")
+    problem = result.fault or result.hang
+    if problem is not None:
+        raise RuntimeError(f"the compiled module did not end: {problem.brief}")
     root = module.entry.root.shape
     shapes = [shape for _, shape in root.leaves()]
     found = []

@@ -325,6 +325,19 @@ def both_cores_add_by_dma_to_one_tensor(x: Any, bad: Any) -> Any:
     return out
 
 
+def a_half_of_a_scratch_tensor_is_never_stored(x: Any, bad: Any) -> Any:
+    out, first, second, a = shared(P, W), private(P, W), private(P, W), tile(P, W)
+    nisa.dma_copy(dst=a, src=x)
+    nisa.dma_copy(dst=first, src=a)
+    n = W // 2 if bad else W
+    nisa.dma_copy(dst=second[0:P, 0:n], src=a[0:P, 0:n])
+    nisa.dma_copy(dst=a, src=first)
+    nisa.dma_copy(dst=out, src=a)
+    nisa.dma_copy(dst=a, src=second)  # fault
+    nisa.dma_copy(dst=out, src=a)
+    return out
+
+
 CASES: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...], int], ...] = (
     (division_by_a_column_of_zeros, NOT_FINITE, ((P, W),), 1),
     (tail_tile_reduced_whole, UNDEFINED, ((300, W),), 1),
@@ -381,6 +394,7 @@ CASES: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...], int], .
     (a_value_doubles_in_every_turn_until_it_overflows, NOT_FINITE, ((4 * P, W),), 1),
     (adds_by_dma_to_an_output_that_nothing_cleared, UNDEFINED, ((P, W),), 1),
     (both_cores_add_by_dma_to_one_tensor, RACES, ((P, W),), 2),
+    (a_half_of_a_scratch_tensor_is_never_stored, UNDEFINED, ((P, W),), 1),
 )
 
 
@@ -409,3 +423,8 @@ def test_the_mistake_is_told_and_its_twin_is_clean(
     named = {getattr(site.source, "line", None) for one in found for site in (one.site, *one.others)}
     assert wanted & named, (wanted, named)
     assert _found(kernel, kinds, shapes, lnc, False) == []
+
+
+def test_a_finding_names_the_variable_of_the_scratchpad() -> None:
+    (found,) = _found(a_half_of_a_scratch_tensor_is_never_stored, UNDEFINED, ((P, W),), 1, True)
+    assert found.tensor == "second" and "bytes of second that nothing wrote" in found.message

@@ -18,6 +18,7 @@ def test_what_a_transfer_knows_is_all_that_those_who_triggered_its_queue_knew(se
     nothing = [0] * everyone
     knowledge: Any = object.__new__(Knowledge)  # a device has more to it than this looks at
     knowledge.known, knowledge._triggers = [nothing] * everyone, [-1] * everyone
+    knowledge._latest, knowledge.is_unsure = {}, False
     known, count, units = [nothing] * everyone, [0] * everyone, []
     owners = [set(chance.sample(range(ENGINES), chance.choice((1, 1, 2)))) for _ in range(QUEUES)]
     for _ in range(UNITS):
@@ -42,7 +43,8 @@ def test_two_engines_that_trigger_one_queue_are_joined_from_there_on() -> None:
     """The latest one knows nothing of the other, though its own earlier transfer does."""
     knowledge: Any = object.__new__(Knowledge)
     knowledge.known, knowledge._triggers = [[0, 0, 0]] * 3, [-1] * 3
-    assert knowledge.triggered(2, (0, 4, [3, 0, 0], None, None)) == [4, 0, 0]
+    knowledge._latest, knowledge.is_unsure = {}, False
+    assert knowledge.triggered(2, (0, 4, [3, 0, 0], None, None)) == [4, 0, 0] and not knowledge.is_unsure
     assert knowledge.triggered(2, (1, 7, [0, 6, 0], None, None)) == [4, 7, 0]
     assert knowledge.triggered(2, (1, 8, [0, 6, 0], None, None)) == [4, 8, 0]
-    assert knowledge.triggered(2, (0, 5, [4, 0, 0], None, None)) == [5, 8, 0]
+    assert knowledge.triggered(2, (0, 5, [4, 0, 0], None, None)) == [5, 8, 0] and knowledge.is_unsure

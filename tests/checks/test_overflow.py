@@ -1,4 +1,7 @@
-"""Numbers that an integer type does not hold are told where they are stored; meant ones are not."""
+"""Numbers that an integer type does not hold are told where they are stored; meant ones are not.
+
+So are integers that fp32 does not hold, where a word computes other integers of them.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def a_product_of_integers(x: Any, bad: bool) -> Any:
 
 def findings(kernel: Callable[..., Any], x: Any, bad: bool, tools: tuple[str, ...] = ("nancheck",)) -> Any:
     neff: Any = build_neff(kernel, (x, bad), {}, target="trn2")
-    return [one for one in checked(neff, {neff.inputs[0].name: x}, tools)[0] if one.kind == "overflow"]
+    return [one for one in checked(neff, {neff.inputs[0].name: x}, tools)[0] if one.kind in ("overflow", "rounded")]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,29 @@ def test_unsigned_numbers_go_round_and_signed_ones_do_not() -> None:
     assert findings(doubled, large, nl.uint32) == []
     (found,) = findings(doubled, large.view(np.int32), nl.int32)
     assert found.details["elements"] == P * W
+
+
+def counted_up(dtype: Any, engine: Any = nisa.vector_engine) -> Any:
+    def kernel(x: Any, bad: bool) -> Any:
+        out, a, b = shared(dtype), tile(nl.int32), tile(dtype)
+        nisa.dma_copy(dst=a, src=x)
+        nisa.tensor_tensor(b, a, a, nl.subtract, engine=engine)
+        nisa.dma_copy(dst=out, src=b)
+        return out
+
+    return kernel
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_integers_that_fp32_does_not_hold_are_told_where_integers_are_made_of_them(sign: int) -> None:
+    large = sign * (COUNTS + (1 << 24))
+    (found,) = findings(counted_up(nl.int32), large, False)
+    assert (found.kind, found.severity, found.site.engine, found.site.pc) == ("rounded", "warning", "DVE", 2)
+    assert found.details["elements"] == P * W  # the odd ones of both operands
+    assert findings(counted_up(nl.int32), large & ~1, False) == []  # even ones are exact
+    assert findings(counted_up(nl.int32), COUNTS, False) == []
+    assert findings(counted_up(nl.float32), large, False) == []  # a float is what is meant
+    assert findings(counted_up(nl.int32, nisa.gpsimd_engine), large, False) == []  # as they are
 
 
 def test_numbers_of_bytes_that_nothing_wrote_mean_nothing() -> None:

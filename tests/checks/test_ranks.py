@@ -17,6 +17,7 @@ from emulator.machine.machine import Machine
 from emulator.machine.ranks.machine import RankedMachine
 from formats import isa
 from formats.neff import Neff
+from tests.checks.support import checked
 
 X = np.ones((32, 8), np.float32)
 BOTH = [[0, 1]]
@@ -116,6 +117,11 @@ def test_a_collective_that_the_others_do_not_come_to_is_found(partner: Callable[
 
 def test_its_clean_twin_is_silent() -> None:
     assert findings(built(twice), built(twice)) == [[], []]
+
+
+def test_a_collective_that_ends_the_run_of_one_rank_is_behind_what_its_word_waits_for() -> None:
+    found, device = checked(built(collective), {"x": X}, ("racecheck",))
+    assert device.fault is not None and device.fault.kind == "unsupported" and not found
 
 
 def test_races_between_a_rank_and_its_cc_cores_are_found() -> None:

@@ -62,7 +62,11 @@ def test_activation_functions_come_into_the_file_s_table(cli: Cli, tmp_path: Pat
         (".colour red\n", 3, "bad.s:1: "),
         (".constant x float32 [1, 1] 1e39\n", 3, "a value does not fit float32"),
         (".constant x bfloat16 [1, 1] 4e38\n", 3, "a value does not fit bfloat16"),
-        (".queue q sp\n.input x float32 [4]\n.dma q 0 8 x+0[1][4] -> SB+0[1][8]\n", 3, "differ in elements"),
+        (
+            ".queue q sp\n.input x float32 [4]\n.dma q 0 8 x+0[1][4] -> SB+0[1][8]\n",
+            3,
+            "bad.s:3: the two sides of a .dma differ in elements, expected 4 of uint8, found 8 of uint8",
+        ),
     ],
 )
 def test_bad_programs_write_nothing(cli: Cli, tmp_path: Path, text: str, status: int, says: str) -> None:

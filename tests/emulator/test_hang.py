@@ -55,6 +55,10 @@ deadlock at 2 ps: nothing is in flight, 3 engines wait
   cycle: nc0 Activation waits for nc0 PE waits for nc0 DVE waits for nc0 Activation
   hint: break the circle: signal before waiting, on one of the engines in it"""
     )
+    assert hang.brief == (
+        "deadlock at 2 ps: nc0 PE pc 1 waits for S[6]>=1: only nc0 DVE pc 2 and nc0 DVE pc 3 would signal S[6], and "
+        "waits for this engine in turn (and 2 more)"
+    )
 
 
 def test_a_wait_that_nothing_signals() -> None:

@@ -103,6 +103,7 @@ def test_the_words_of_the_loop_and_the_wait_beside_it() -> None:
     assert device.hang is not None
     assert [(word.engine, word.pc) for word in device.hang.loops] == [("SP", 0), ("SP", 1)]
     assert [(wait.engine, wait.cause) for wait in device.hang.waits] == [("DVE", "never-signalled")]
+    assert ": nc0 SP loops for ever (loop.s:" in device.hang.brief and "(and 1 more)" in device.hang.brief
 
 
 def test_a_loop_that_waits_for_a_transfer_goes_on() -> None:

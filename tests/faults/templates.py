@@ -234,6 +234,20 @@ _WRITTEN: dict[str, Template] = {
     "a semaphore is reset while it is raised": Template(("synccheck:unordered-set",), one_tile(
         pool="    <<||NOP S[24]>=16 cycle=0\n    >>EVENT_SEMAPHORE setter=0 S[6]=0@complete #fault",
         dve=_COPY + " #other")),
+    "two engines trigger transfers of one queue": Template(("synccheck:ambiguous",), one_tile(
+        more=".dma qIn 1 8 w+0[1,256][256,128] -> SB+0x5000[1,262144][256,128]",
+        sp="    NOP S[31]++@complete cycle=0\n    NOP S[8]>=32 cycle=0",
+        pool="<<||    NOP S[31]>=1 cycle=0\n>>    PSEUDO_DMA_TRIGGER qIn block_id=1 #fault")),
+    "a row is copied onto itself one column on": Template(("racecheck:in-place",), one_tile(
+        dve=_COPY.replace(" S[6]++@complete", "") + "\n    COPY S[6]++@complete src=fp32@0x7000[1,1,1,1][63,1,1,1] "
+        "dst=fp32@<<0x7004||0x7100>>[1,1,1,1][63,1,1,1] channels=128 #fault")),
+    "two engines raise one semaphore, both before the wait begins": Template(("synccheck:ambiguous",), one_tile(
+        dve=_COPY, pool="    NOP S[8]>=16 S[<<6||30>>]++@complete cycle=2000 #other", stored="#fault").replace(
+        "    PSEUDO_DMA_TRIGGER S[6]", "    NOP cycle=8000\n    PSEUDO_DMA_TRIGGER S[6]")),
+    "an event is set again behind nothing that consumes it": Template(("synccheck:double-set",), one_tile(
+        dve="    NOP E[6]+@complete cycle=1000\n<<||    NOP S[30]>=1 cycle=0\n>>"
+        "    NOP E[6]+@complete cycle=1000 #fault\n" + _COPY,
+        sp="    NOP E[6]==1- S[30]++@complete cycle=0 #other\n    NOP E[6]==1- cycle=0")),
     "two engines consume one event": Template(
         ("synccheck:never-signalled", "synccheck:never-met"), one_tile(
             pool="<<    NOP E[6]==1- cycle=0 #fault\n||>>",

@@ -21,8 +21,8 @@ PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES, *ROUNDS, *AGA
 # In tests/checks: test_kernels_refused.py, test_ranks.py, test_rings.py, test_unused.py, test_nancheck.py,
 # test_overflow.py, test_lint.py, test_serial.py, test_kinds_on_ranks.py.
 NEVER_BUILT = {"synccheck:pipe", "synccheck:ranks", "synccheck:ring-full", "racecheck:unused-read", "nancheck:nan",
-                "nancheck:inf", "nancheck:overflow", "lint:dead-store", "lint:reload", "lint:redundant-wait",
-                "lint:serial-queue"}  # fmt: skip
+                "nancheck:inf", "nancheck:overflow", "nancheck:rounded", "lint:dead-store", "lint:reload",
+                "lint:redundant-wait", "lint:serial-queue"}  # fmt: skip
 IDS = [one.name for one in PLANTED]
 
 

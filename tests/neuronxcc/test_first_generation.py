@@ -90,6 +90,28 @@ def test_products_accumulate_in_psum_and_blocks_have_a_partition_dimension() -> 
     np.testing.assert_allclose(kernel(a, B), a[0].T @ B + a[1].T @ B, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("target", ["trn1", "trn2", "trn3"])
+def test_assigning_a_product_overwrites_what_a_tile_in_psum_holds(target: str) -> None:
+    @nki.jit(platform_target=target)
+    def kernel(a: Any, b: Any) -> Any:
+        outs = [nl.ndarray((2, 64, 64), dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(2)]
+        right, kept = nl.load(b), nl.zeros((64, 64), dtype=nl.float32, buffer=nl.psum)
+        for turn in nl.affine_range(2):
+            left = nl.load(a[turn])
+            kept[...] = nisa.nc_matmul(left, right)
+            nl.store(outs[0][turn], kept)
+            kept[...] = nl.matmul(left, right, transpose_x=True)
+            kept[...] += nisa.nc_matmul(left, right)
+            nl.store(outs[1][turn], kept)
+        return tuple(outs)
+
+    a = RANDOM.standard_normal((2, 128, 64), np.float32)
+    want = np.einsum("tki,kj->tij", a, B)
+    once, twice = kernel(a, B)
+    np.testing.assert_allclose(once, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(twice, 2 * want, rtol=1e-4, atol=1e-4)
+
+
 def test_isa_calls_return_tiles() -> None:
     @nki.jit
     def kernel(x: Any) -> Any:

@@ -14,6 +14,7 @@ import pytest
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
+from emulator.faults import Fault
 from emulator.settings import Settings
 from neurontools.builder import BuildError
 from neurontools.builder.trace import BarrierOp, DmaOp, SendRecvOp, View
@@ -248,7 +249,7 @@ def test_faults_become_errors_and_options_are_passed(monkeypatch: pytest.MonkeyP
     from neurontools.program.configuration import RunConfiguration
     from neurontools.program.launches import Launches, using
 
-    FakeRun(monkeypatch, lambda fake, inputs: {}, fault="out of bounds")
+    FakeRun(monkeypatch, lambda fake, inputs: {}, fault=Fault("oob", "out of bounds"))
     with pytest.raises(KernelFaultError, match="double: out of bounds"):
         double(A)
     fake = FakeRun(monkeypatch, lambda fake, inputs: {fake.traces[0].outputs[0].name: inputs["x"]})

@@ -237,7 +237,7 @@ class Product(Tile):
     """
 
     def __init__(
-        self, shape: tuple[int, int], emit: Callable[[NkiTensor], None], dtype: Any = nl.float32,
+        self, shape: tuple[int, int], emit: Callable[[NkiTensor, bool | None], None], dtype: Any = nl.float32,
         operands: Iterable[NkiTensor] = (),
     ) -> None:  # fmt: skip
         self._shape, self._emit, self._dtype = shape, emit, dtype
@@ -250,12 +250,12 @@ class Product(Tile):
         """Return whether it can still be computed into any tile."""
         return not self.made and not self._moment.overwritten(self._operands)
 
-    def into(self, target: NkiTensor) -> None:
-        """Compute the product into a PSUM tile; its words are those of the line that called for it."""
+    def into(self, target: NkiTensor, accumulate: bool | None = None) -> None:
+        """Compute the product into a PSUM tile, or add it there; its words are those of the line that called for it."""
         running = tracer()
         before, running.called_at = running.called_at, self._called_at
         try:
-            self._emit(target)
+            self._emit(target, accumulate)
         finally:
             running.called_at = before
 
@@ -492,7 +492,7 @@ def copy_into(target: Tile, value: Any, mask: Any = None, valid: Boxes | None = 
     """Write a tile or a number into a part of a tensor, inside the mask, or of boxes, only."""
     dst = target.tensor
     if isinstance(value, Product) and value.waits and dst.buffer is MemoryRegion.psum and mask is None:
-        value.into(dst)
+        value.into(dst, accumulate=False)
         return
     boxes = masked_boxes(mask, dst.shape, narrow=True)
     if boxes is None and valid is not None:

@@ -62,7 +62,7 @@ def nc_matmul(
         valid = mine[1], theirs[1]
         left, right = boxed(left, mine, left.shape), boxed(right, theirs, right.shape)
 
-    def emit(dst: Any) -> None:
+    def emit(dst: Any, accumulate: bool | None) -> None:
         if valid is not None and is_empty(valid):
             return
         if valid is not None and dst.shape != (columns, width):
@@ -74,9 +74,10 @@ def nc_matmul(
             is_stationary_onezero,
             is_moving_onezero,
             is_transpose,
-            tile_position=tile_position,
-            tile_size=tile_size,
-            perf_mode=_PERF_MODES[mode],
+            accumulate,
+            tile_position,
+            tile_size,
+            _PERF_MODES[mode],
         )
 
     exact = is_transpose and tracer().limits.transpose_exact

@@ -194,7 +194,7 @@ def finfo(dtype: Any) -> Any:
 def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> Product:
     """Return x @ y, or x.T @ y for an x that is transposed already."""
     if not multiplies(mask, "matmul"):
-        nothing = Product((x.shape[1 if transpose_x else 0], y.shape[1]), lambda dst: None)
+        nothing = Product((x.shape[1 if transpose_x else 0], y.shape[1]), lambda dst, accumulate: None)
         nothing.valid = ()
         return nothing
     if isinstance(x, Cut) and not transpose_x:
@@ -206,8 +206,8 @@ def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> 
         return nc_matmul(left, y)
     stationary, moving = _in_sbuf(left), _in_sbuf(y)
 
-    def emit(dst: NkiTensor) -> None:
-        isa.nc_matmul(dst, stationary, moving)
+    def emit(dst: NkiTensor, accumulate: bool | None) -> None:
+        isa.nc_matmul(dst, stationary, moving, accumulate=accumulate)
 
     return Product((stationary.shape[1], moving.shape[1]), emit, operands=(stationary, moving))
 

@@ -1,0 +1,170 @@
+"""Words that write bytes which they read only later: what a device reads there is open.
+
+An engine streams: it reads the elements of its inputs in order, and writes each result a pipeline's length behind.
+Where a result lies on an element that is read later, as in a copy of a row onto itself one column on, the distance
+decides whether the element is read before it is overwritten, and how long the pipelines are is not public. The
+emulator reads all before it writes. The same place, and one that is read already, are in order.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from emulator.access import plan_of
+from emulator.checks.kept import kept_of
+from emulator.device import Device
+from formats import isa
+from formats.dtypes import Dtype
+from formats.errors import NeuronError
+from formats.isa import Pattern
+from formats.named_tuple import NamedTuple
+from formats.regions import Region
+
+__all__ = ["Reread", "rereads_of"]
+
+# Words that make each result of the elements at its place, in the order of the elements.
+_BY_ELEMENT = (
+    isa.Activate,
+    isa.Cast,
+    isa.Copy,
+    isa.Reciprocal,
+    isa.ScalarTensorTensor,
+    isa.TensorScalar,
+    isa.TensorTensor,
+)
+_ADDRESS = struct.Struct("<I")
+_HEADER = 12  # bytes of opcode, waits and signals in front of a word's operands
+
+
+class Reread(NamedTuple):
+    """A word that writes what it reads later: where it stands, the operand that is read, and the bytes."""
+
+    core: int
+    engine: str
+    pc: int
+    operand: str
+    region: Region
+
+
+class _Side(NamedTuple):
+    """An operand without its address: of each element the byte where it begins, in order, and the bytes of one."""
+
+    starts: np.ndarray[Any, np.dtype[np.int64]]
+    size: int
+    low: int
+    high: int
+
+
+class _Pair(NamedTuple):
+    """An input beside the result, both without addresses: its name and place in the word, whether they are alike."""
+
+    operand: str
+    offset: int
+    source: _Side
+    target: _Side
+    is_same: bool
+    known: dict[int, bool]  # by distance of the result, where they may share bytes
+
+
+class _Operands(NamedTuple):
+    """The operands of a class of words, the result last, and the parts of a word that hold no address of them."""
+
+    fields: tuple[tuple[str, Pattern], ...]
+    result_offset: int
+    rest: tuple[slice, ...]
+
+
+def rereads_of(device: Device) -> list[Reread]:
+    """Return the words of a program that write bytes which they read only later."""
+    return kept_of(device, "rereads", lambda: _find(device))
+
+
+def _find(device: Device) -> list[Reread]:
+    found: list[Reread] = []
+    classes: dict[type, _Operands | None] = {}
+    kinds: dict[tuple[Any, ...], list[_Pair]] = {}  # of words that differ in addresses only
+    for core in device.cores:
+        for name, engine in core.engines.items():
+            for loaded in engine.words:
+                word = loaded.word
+                cls = type(word)
+                operands = classes[cls] if cls in classes else classes.setdefault(cls, _operands(cls))
+                if operands is None:
+                    continue
+                raw = word.raw
+                kind = (cls, *[raw[part] for part in operands.rest])
+                pairs = kinds.get(kind)
+                if pairs is None:
+                    pairs = kinds[kind] = _pairs(word, operands)
+                (at,) = _ADDRESS.unpack_from(raw, operands.result_offset)
+                for operand, offset, source, target, is_same, known in pairs:
+                    distance = at - _ADDRESS.unpack_from(raw, offset)[0]
+                    if distance + target.low >= source.high or source.low >= distance + target.high:
+                        continue
+                    if is_same and not distance:
+                        continue
+                    if distance not in known:
+                        known[distance] = _is_reread(source, target, distance)
+                    if known[distance] and (region := _common(core, word, name, operand)) is not None:
+                        found.append(Reread(core.index, name, loaded.pc, operand, region))
+                        break
+    return found
+
+
+def _operands(cls: type) -> _Operands | None:
+    if not issubclass(cls, _BY_ELEMENT):
+        return None
+    plans = [plan for plan in plan_of(cls) if isinstance(plan.field, Pattern)]
+    plans.sort(key=lambda plan: plan.writes)
+    fields = tuple((plan.name, plan.field) for plan in plans if isinstance(plan.field, Pattern))
+    addresses = sorted(field.offset for _, field in fields)
+    begins = (_HEADER, *(at + _ADDRESS.size for at in addresses))
+    return _Operands(fields, fields[-1][1].offset, tuple(map(slice, begins, (*addresses, None))))
+
+
+def _pairs(word: isa.Instruction, operands: _Operands) -> list[_Pair]:
+    """Return the inputs of a word that have as many elements as the result."""
+    pairs = []
+    *inputs, (_, result) = operands.fields
+    target = _side(word, result)
+    for name, field in inputs:
+        source = _side(word, field)
+        if source.starts.size == target.starts.size:
+            is_same = source.size == target.size and bool((source.starts == target.starts).all())
+            pairs.append(_Pair(name, field.offset, source, target, is_same, {}))
+    return pairs
+
+
+def _side(word: isa.Instruction, field: Pattern) -> _Side:
+    _, steps, counts = field.read(word.raw)
+    size = Dtype(word.dtype_of(field)).size
+    starts = np.zeros(1, np.int64)
+    for step, count in zip(reversed(steps), reversed(counts), strict=True):  # the innermost comes first
+        starts = (starts[:, None] + np.arange(count) * step * size).reshape(-1)
+    low, high = (int(starts.min()), int(starts.max()) + size) if starts.size else (0, 0)
+    return _Side(starts, size, low, high)
+
+
+def _is_reread(source: _Side, target: _Side, distance: int) -> bool:
+    """Return whether an element of the target, so many bytes on, lies on one of the source that comes later."""
+    low = min(source.low, distance + target.low)
+    width = max(source.high, distance + target.high) - low
+    places = np.arange(source.starts.size)
+    read = np.full(width, -1, np.int64)
+    for byte in range(source.size):
+        np.maximum.at(read, source.starts - low + byte, places)
+    written = target.starts + (distance - low)
+    return any(bool((read[written + byte] > places).any()) for byte in range(target.size))
+
+
+def _common(core: Any, word: isa.Instruction, engine: str, operand: str) -> Region | None:
+    """Return a region of the result that shares bytes with the operand; None where they lie in other partitions."""
+    try:
+        of = {plan.name: core.resolver.resolve(word, plan, engine) for plan in plan_of(type(word))}
+    except NeuronError:
+        return None  # memcheck says what is wrong with it
+    written = [one for plan in plan_of(type(word)) if plan.writes and of[plan.name] for one in of[plan.name].regions]
+    return next((one for one in written if any(one.overlaps(other) for other in of[operand].regions)), None)
