@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from itertools import repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from emulator.action import Action, make_action
@@ -15,14 +18,22 @@ from formats.isa.instruction import header_sync
 
 if TYPE_CHECKING:
     from emulator.context import EngineContext
+    from emulator.cost import Claim
     from emulator.loaded import LoadedWord
 
-__all__ = ["BoundWord", "BoundWords"]
+__all__ = ["ASKS", "PASSES", "UNBOUND", "WAITS", "BoundWord", "BoundWords"]
 
 # Bound words that an engine keeps, and templates: of one with more, none is found again by the next pass through them.
 _KEPT = 1 << 13
 _USUAL = (0, int(WaitMode.SEM_GE), int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT))  # the modes of most headers
 _NAMED = 1 << 15  # all bytes of words that lead to one of them, which take hardly any memory
+_GE = int(WaitMode.SEM_GE)
+_key_of = attrgetter("key")
+
+# What the innermost function of a run asks of a word at once: what to do about its waits, of a semaphore its number and
+# value, its action, interval, latency and claim, how far behind the word before it ends, and whether it is `BESIDE`.
+Course = tuple[int, int, int, Action, int, int, "Claim | None", int, bool]
+PASSES, WAITS, ASKS = 0, 1, -1  # for nothing, for a semaphore to be as large; for what `Sequencer` asks one by one
 
 
 class BoundWord:
@@ -32,30 +43,46 @@ class BoundWord:
     semaphore of the header at most; others wait for more, consume what they wait for, or meet somebody.
     """
 
-    __slots__ = ("action", "beside", "index", "mode", "need", "update", "updated", "usual")
+    __slots__ = ("action", "beside", "course", "index", "mode", "need", "update", "updated", "usual")
 
     def __init__(self, word: isa.Instruction, action: Action) -> None:
         self.action, self.beside = action, word.BESIDE
         self.mode, self.index, self.update, self.updated, self.need = header_sync(word.raw)
         self.usual = self.mode in _USUAL and not (action.waits or action.drain or action.barrier)
+        self.course = self._course()
+
+    def _course(self) -> Course:
+        action, asks = self.action, ASKS
+        if self.usual and self.mode in (0, _GE):
+            asks = WAITS if self.mode else PASSES
+        return (asks, self.index, self.need, action, action.interval, action.latency, action.claim, action.apart,
+                self.beside)  # fmt: skip
 
     def with_action(self, action: Action) -> BoundWord:
         """Return the same word with another action of the same course."""
         other = copy(self)
         other.action = action
+        other.course = other._course()
         return other
+
+
+class _Unbound:
+    """Stands for a word that is not bound yet."""
+
+    course = ASKS, 0, 0, Action(None, 0, 0), 0, 0, None, 0, False
+
+
+UNBOUND: Any = _Unbound()
 
 
 class _KeptWords:
     """Words that are bound under one set of conditions, by what they are."""
 
-    __slots__ = ("actions", "costs", "templates", "triggers", "words")
+    __slots__ = ("actions", "costs", "templates", "words")
 
     def __init__(self) -> None:
         self.actions: dict[bytes, Action] = {}
-        # The same by all bytes of the word: of those that start a transfer, and of the others.
-        self.triggers: dict[bytes, BoundWord] = {}
-        self.words: dict[bytes, BoundWord] = {}
+        self.words: dict[bytes, BoundWord] = {}  # the same by what engines know them by
         self.templates: dict[bytes, Template] = {}
         self.costs: dict[bytes, Cost] = {}
 
@@ -63,17 +90,15 @@ class _KeptWords:
 class BoundWords:
     """What each word of an engine does; what earlier devices bound in the same workspace is found again.
 
-    `words` and `triggers` are those that are known, by all of their bytes, for an engine that asks at each issue;
-    `bound` gives one that is not among them.
+    `words` are those that are known, by what engines know them by; `bound` gives one that is not among them.
     """
 
-    __slots__ = ("_engine", "_found", "_passing", "triggers", "words")
+    __slots__ = ("_engine", "_found", "_passing", "words")
 
     def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
         self._found: _KeptWords | None = None
         self.words: dict[bytes, BoundWord] = {}
-        self.triggers: dict[bytes, BoundWord] = {}  # those that start a transfer
         self._passing: list[tuple[dict[bytes, Any], bytes]] = []  # which of them belong to this device alone
 
     @property
@@ -103,18 +128,21 @@ class BoundWords:
         return self._kept.costs
 
     def _look_in(self, kept: _KeptWords) -> None:
-        self.words, self.triggers = kept.words, kept.triggers
+        self.words = kept.words
 
     def bound(self, loaded: LoadedWord) -> BoundWord:
         """Return a word, bound; its action may be that of another that does the same. Errors as in `make_action`."""
-        raw, kept = loaded.word.raw, self._kept
-        known = kept.words if loaded.transfer is None else kept.triggers
-        found = known.get(raw)
+        key, kept = loaded.key, self._kept
+        found = kept.words.get(key)
         if found is None:
             action = self._by_what_it_does(loaded, kept.actions)
             found = BoundWord(loaded.word, action)
-            self._keep(known, raw, found, action.lasting, _NAMED)
+            self._keep(kept.words, key, found, action.lasting, _NAMED)
         return found
+
+    def known(self, stream: Sequence[LoadedWord]) -> list[BoundWord]:
+        """Return the words of a stream, `UNBOUND` for those that are not known."""
+        return list(map(self.words.get, map(_key_of, stream), repeat(UNBOUND)))
 
     def _keep(self, among: dict[bytes, Any], key: bytes, found: object, lasting: bool, most: int = _KEPT) -> None:
         if len(among) >= most:
@@ -159,5 +187,5 @@ class BoundWords:
         for among, key in self._passing:
             among.pop(key, None)
         self._passing = []
-        self.words, self.triggers, self._found = {}, {}, None
+        self.words, self._found = {}, None
         del self._engine

@@ -142,10 +142,10 @@ class Extent(ABC):
         """Note that every byte is written."""
         if not self.full:
             self.full = True
-            notes = self.notes
-            notes.extents.append(self)
-            if len(notes.extents) > _MOST:
-                notes.settle()
+            noted = self.notes.extents
+            noted.append(self)
+            if len(noted) > _MOST:
+                self.notes.settle()
 
     def missing(self) -> int:
         """Return how many bytes were never written, for who reads them next: these are fresh then."""

@@ -27,10 +27,12 @@ class LoadedWord:
 
     `pc` is the instruction's index in the NEFF's stream, `slot` its first 64-byte slot there; `transfer` makes the DMA
     transfer that the word starts when it completes, None for words that start none. `queue` is where it goes, `raises`
-    what it raises at its end: (core, semaphore, amount).
+    what it raises at its end: (core, semaphore, amount). `key` is what an engine knows it by: all of its bytes, and
+    whether it starts a transfer.
     """
 
     __slots__ = (
+        "key",
         "pc",
         "queue",
         "raises",
@@ -50,6 +52,7 @@ class LoadedWord:
     ) -> None:
         self.word, self.pc, self.slot = word, pc, slot
         self.transfer, self.queue, self.raises = transfer, queue, raises
+        self.key: bytes = word.raw if transfer is None else b"starts" + word.raw
 
     def with_word(self, word: Instruction) -> LoadedWord:
         """Return the same with another word in its place."""

@@ -12,9 +12,9 @@ from formats.isa import WaitMode
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import SYNC_COUNT
 
-__all__ = ["LOWEST", "Counters", "CountersState", "Events", "Semaphores", "Waiter", "holds", "signed"]
+__all__ = ["HIGHEST", "LOWEST", "Counters", "CountersState", "Events", "Semaphores", "Waiter", "holds", "signed"]
 
-LOWEST, _HIGH = -(1 << 31), (1 << 31) - 1
+LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 
 _EQ, _GT, _GE = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE)
 
@@ -53,7 +53,7 @@ def holds(mode: int, have: int, need: int) -> bool:
 
 def signed(value: int) -> int:
     """Return a 32-bit value as the signed number a semaphore holds."""
-    return value - (1 << 32) if value > _HIGH else value
+    return value - (1 << 32) if value > HIGHEST else value
 
 
 class CountersState(NamedTuple):
@@ -103,15 +103,16 @@ class Semaphores(Counters):
 
     def add(self, index: int, amount: int, now: int) -> None:
         """Raise or lower a semaphore and tell who waits for it; FaultError beyond 32 bits."""
-        old = self.values[index]
+        values = self.values
+        old = values[index]
         value = old + amount
-        if not LOWEST <= value <= _HIGH:
+        if not LOWEST <= value <= HIGHEST:
             self.set(index, value, now)
             return
         device = self.core.device
         if device.watched:
             device.changes.append(_made(SemaphoreChange, (index, old, value, self.core.index, "semaphore")))
-        self.values[index] = value
+        values[index] = value
         self.changed[index] = now
         if waiters := self.waiters[index]:
             for need, wake in tuple(waiters):
@@ -120,9 +121,12 @@ class Semaphores(Counters):
 
     def set(self, index: int, value: int, now: int) -> None:
         """Give a semaphore a value and tell who waits for it; FaultError beyond 32 bits."""
-        if not LOWEST <= value <= _HIGH:
+        if not LOWEST <= value <= HIGHEST:
             raise fault_error(
-                "semaphore", f"S[{index}] leaves the range of 32 bits", expected=f"{LOWEST} to {_HIGH}", got=str(value)
+                "semaphore",
+                f"S[{index}] leaves the range of 32 bits",
+                expected=f"{LOWEST} to {HIGHEST}",
+                got=str(value),
             )
         device = self.core.device
         if device.watched:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from emulator.action import Action
-from emulator.bound_words import BoundWord, BoundWords
+from emulator.bound_words import ASKS, UNBOUND, BoundWord, BoundWords
 from emulator.cost import Cost
 from emulator.events import Event, SemaphoreChange
 from emulator.faults import FaultError, Place, fault_error
 from emulator.livelock import Reach, Turn, turned
 from emulator.notes import COMPARED, EXECUTED, ISSUED
-from emulator.semaphores import LOWEST, Events, Semaphores, Waiter, holds
+from emulator.semaphores import HIGHEST, LOWEST, Events, Semaphores, Waiter, holds
 from emulator.standing import Awaiting, Flight, Flow, SequencerState, UnderWay, Values, WaitingOn
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
@@ -42,7 +42,7 @@ _NEVER = 1 << 62
 
 _WIRING = (
     "core", "device", "name", "_products", "_semaphores", "_contention", "_array", "_cold", "_issue", "_complete",
-    "_woken",
+    "_woken", "_at_hand", "_counted",
 )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ class Sequencer:
     NOT_STATE: ClassVar = {
         **dict.fromkeys(_WIRING, "wiring"),
         "words": "the program", "count": "the program", "slots": "derived from the words",
-        "bound": "a cache", "reaches": "a cache",
+        **dict.fromkeys(("bound", "bounds", "reaches"), "a cache"), "_is_known": "of the cache",
         "_completing": "set only while a word completes", "_dispatch_ps": "a figure of the chip",
         "_is_ahead": "a figure of the chip",
     }  # fmt: skip
@@ -64,15 +64,15 @@ class Sequencer:
     __slots__ = (
         *_WIRING, "words", "count", "slots", "position", "completed", "registers", "accumulators", "flights", "state",
         "_awaiting", "_waiters", "free_ps", "last_done", "path_ps", "busy_ps", "_dispatch_ps", "_is_ahead", "bound",
-        "_draining", "_barrier_raised", "_completing", "turn", "reaches", "__weakref__",
+        "bounds", "_is_known", "_draining", "_barrier_raised", "_completing", "turn", "reaches", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, core: CoreContext, name: str) -> None:
         self.core, self.device = core, core.device
         self.name: str = name
-        self.words: Sequence[LoadedWord] = ()
+        self.take(())
         self.slots: list[int] | None = None
-        self.count = self.position = self.completed = 0
+        self.completed = 0
         self.registers = [0] * core.device.arch.registers.whole
         self.accumulators = core.workspace.accumulators[name]
         self.flights: deque[Flight] = deque()
@@ -95,10 +95,19 @@ class Sequencer:
         self._issue: Callable[[int], None] = self.issue
         self._complete: Callable[[int], None] = self.complete
         self._woken: Callable[[int], None] = self._wake
+        semaphores = self._semaphores
+        self._at_hand = self.device, self.device.heap, self.device.order, semaphores.values, semaphores.changed
+        self._counted = semaphores.values, semaphores.changed, semaphores.waiters
+
+    def take(self, words: Sequence[LoadedWord]) -> None:
+        """Have these words, from the first on."""
+        self.words, self.count, self.position = words, len(words), 0
+        self.bounds: list[BoundWord] = [UNBOUND] * len(words)  # as they are bound
+        self._is_known = False  # whether those that are known are among these
 
     def load(self, words: Sequence[LoadedWord]) -> None:
         """Take over a stream and ask for its first word at time 0."""
-        self.words, self.count, self.position = words, len(words), 0
+        self.take(words)
         self.state = IDLE if words else DONE
         if words:
             self.device.schedule(0, self._issue)
@@ -162,34 +171,27 @@ class Sequencer:
         Where nothing else happens before the engine is free again, go on with the word behind it. This is the innermost
         function of a run, and flat for that.
         """
-        device, words, count, position = self.device, self.words, self.count, self.position
-        heap, order = device.heap, device.order
+        device, heap, order, values, changed = self._at_hand
+        words, bounds, count, position = self.words, self.bounds, self.count, self.position
         while True:
-            loaded = words[position]
-            known = self.bound.words if loaded.transfer is None else self.bound.triggers
-            bound = known.get(loaded.word.raw)
+            loaded, bound = words[position], bounds[position]
+            asks, index, need, action, interval, latency, claim, apart, beside = bound.course
             consumed: tuple[SemaphoreChange, ...] = ()
-            if bound is not None and bound.usual:
-                mode = bound.mode
-                if mode == _GE:
-                    have, need = self._semaphores.values[bound.index], bound.need
-                    if have <= need and (
-                        have < need or self._semaphores.changed[bound.index] + device.propagation_ps > now
-                    ):
-                        self._wait(self._semaphores, mode, bound.index, need, now)
+            if asks:
+                if asks == ASKS:
+                    begun = self._begin(loaded, now)
+                    if begun is None:
                         return
-                elif mode and not self._ready(mode, bound.index, bound.need, now):
-                    return
-            else:
-                begun = self._begin(loaded, now)
-                if begun is None:
-                    return
-                bound, consumed = begun
-            action = bound.action
-            interval = action.interval
-            latency = action.latency
-            claim = action.claim
-            apart = action.apart
+                    bound, consumed = begun
+                    _, _, _, action, interval, latency, claim, apart, beside = bound.course
+                else:
+                    have = values[index]
+                    if have < need:
+                        self._stand_by(index, need, now)
+                        return
+                    if have == need and changed[index] + device.propagation_ps > now:
+                        self._wait(self._semaphores, _GE, index, need, now)
+                        return
             if device.reprice is not None:
                 interval, latency = device.reprice(self, loaded, interval, latency)
                 if claim is not None:
@@ -226,7 +228,7 @@ class Sequencer:
             self._awaiting = None
             self.position = position = position + 1
             free = now + interval
-            if not bound.beside:
+            if not beside:
                 self.path_ps = free
                 if interval > self._dispatch_ps and position < count and words[position].word.BESIDE:
                     free = now + self._dispatch_ps
@@ -258,7 +260,7 @@ class Sequencer:
             mode, index, _, _, need = header_sync(word.raw)
             if mode and not self._ready(mode, index, need, now):
                 return None
-            bound = self.bound.bound(loaded)
+            bound = self._bound(loaded)
             action = bound.action
             if not bound.usual:
                 for each in action.waits:
@@ -274,6 +276,17 @@ class Sequencer:
             self.device.fail(error, self.place(loaded))
             return None
         return bound, consumed
+
+    def _bound(self, loaded: LoadedWord) -> BoundWord:
+        """Return the word that issues next, bound; behind the first, all that are known are looked up."""
+        bounds, position = self.bounds, self.position
+        bound = bounds[position]
+        if bound is UNBOUND:
+            bound = self.bound.bound(loaded)
+            if not self._is_known:
+                self._is_known, self.bounds[:] = True, self.bound.known(self.words)
+            bounds[position] = bound
+        return bound
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
@@ -311,6 +324,15 @@ class Sequencer:
         self._waiters = waiters = where.waiters[index]
         waiters.append((need if mode == _GE else LOWEST, self._woken))
 
+    def _stand_by(self, index: int, need: int, now: int) -> None:
+        """Do as `_wait` for a semaphore that is not as large yet, as most wait for one."""
+        self.state, before = WAITING, self._awaiting
+        awaiting = "semaphore", self.core.index, index, _GE, need, now
+        if before is None or before[:5] != awaiting[:5]:
+            self._awaiting = awaiting
+        self._waiters = waiters = self._counted[2][index]
+        waiters.append((need, self._woken))
+
     def _wake(self, now: int) -> None:
         """Come back to `issue` if the change that calls this satisfies the wait."""
         awaiting, waiters = self._awaiting, self._waiters
@@ -321,9 +343,13 @@ class Sequencer:
             if not holds(mode, (self.core.events if kind == "event" else self._semaphores).values[index], need):
                 return
             need = LOWEST
-        waiters.remove((need, self._woken))
-        self._waiters, device = None, self.device
-        heappush(device.heap, (now + device.propagation_ps, device.order(), self._issue))
+        if len(waiters) == 1:
+            waiters.clear()
+        else:
+            waiters.remove((need, self._woken))
+        self._waiters = None
+        device, heap, order, _, _ = self._at_hand
+        heappush(heap, (now + device.propagation_ps, order(), self._issue))
 
     def _meet(self, word: isa.Instruction, now: int) -> bool:
         """Raise the other core's semaphore once, then return whether the other core has raised ours."""
@@ -357,8 +383,7 @@ class Sequencer:
         device, action = self.device, bound.action
         device.steps += 1
         self._completing = loaded
-        event, number = None, -1
-        whole = False
+        number = -1
         try:
             for extent in action.reads:
                 if not extent.full and device.checking and extent.missing():
@@ -367,6 +392,7 @@ class Sequencer:
             if device.watched:
                 number = device.numbers
                 device.numbers = number + 1
+                event = None
                 if device.makes_events:
                     event = self._event(number, loaded, action, issued, now)
                     for hook in device.hooks.effect:
@@ -385,23 +411,33 @@ class Sequencer:
             if loaded.transfer is not None:
                 device.dma.trigger(loaded.transfer(), now)
             update = bound.update
-            if update == _INC:
-                self._semaphores.add(bound.updated, 1, now)
+            if update == _INC:  # as `Semaphores.add` does
+                values, changed, waiting = self._counted
+                index = bound.updated
+                value = values[index] + 1
+                if value > HIGHEST or device.watched:
+                    self._semaphores.add(index, 1, now)
+                else:
+                    values[index], changed[index] = value, now
+                    if waiters := waiting[index]:
+                        for need, wake in tuple(waiters):
+                            if value >= need:
+                                wake(now)
             elif update:
                 self._update(update, bound.updated, None, now)
             if action.signals:
                 for each in action.signals:
                     self._update(each.mode, each.index, each.value, now)
-            whole = True
         except (FaultError, FormatError, UnsupportedError) as error:
+            self.core.memory.unaccounted = True  # a part of what the word writes may be written
             device.changes.clear()
             if device.notes is not None:
                 device.notes.append((EXECUTED, self, loaded, bound, issued, now, None))
             device.fail(error, self.place(loaded))
             return
-        finally:
-            if not whole:
-                self.core.memory.unaccounted = True  # a part of what the word writes may be written
+        except BaseException:
+            self.core.memory.unaccounted = True
+            raise
         self.completed += 1
         if not self.flights:  # the next word may have had to wait for the last one in flight
             if self.position >= self.count:
@@ -460,18 +496,8 @@ class Sequencer:
             )
 
     def _event(self, number: int, loaded: LoadedWord, action: Action, issued: int, now: int) -> Event:
-        return Event(
-            number,
-            now,
-            issued,
-            self.core.index,
-            self.name,
-            loaded.pc,
-            loaded.word,
-            "barrier" if action.barrier else "instruction",
-            (),
-            action,
-        )
+        kind = "barrier" if action.barrier else "instruction"
+        return Event(number, now, issued, self.core.index, self.name, loaded.pc, loaded.word, kind, (), action)
 
     def branch(self, byte_offset: int) -> None:
         """Continue at a byte offset from the word that is completing; FaultError where no word begins there."""
@@ -517,7 +543,8 @@ class Sequencer:
         self.flights.clear()
         self.bound.release()
         # Nothing goes round in a circle from here on, which would have to be found as garbage.
-        del self._issue, self._complete, self._woken, self.core, self.device, self._semaphores
+        self.bounds, self._counted = [], ([], [], {})
+        del self._at_hand, self._issue, self._complete, self._woken, self.core, self.device, self._semaphores
         self._waiters = None
         self.reaches.clear()
 

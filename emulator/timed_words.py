@@ -43,5 +43,5 @@ class TimedWords(BoundWords):
             if bare is None:
                 bare = self._bare[word.body] = action.without_data()
             found = found.with_action(bare)
-        (self.words if loaded.transfer is None else self.triggers)[word.raw] = found
+        self.words[loaded.key] = found
         return found

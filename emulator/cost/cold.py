@@ -72,6 +72,19 @@ class Cold:
         parts = tuple((engine, name) for name in names)
         return tuple(part for part in parts if part in self._more or part[1] == GENERATE)
 
+    def generate(self, engine: str, now: int, interval: int) -> tuple[int, int | None]:
+        """Do as `take` for a generator that nothing takes longer for but what it did just before."""
+        rows, longer, shown, row = self._rows, 0, None, 0
+        held = rows.get(engine)
+        if held is not None and held[1] >= now:
+            row = held[0] + 1
+            if engine != "Pool":
+                longer = self._behind_ps
+        if engine == "Pool":
+            shown = self._shown[row] if row < len(self._shown) else self._shown[-1]
+        rows[engine] = row, now + interval + longer + _BEHIND_PS[engine]
+        return longer, shown
+
     def take(self, parts: Sequence[Part], now: int, interval: int) -> tuple[int, int | None]:
         """Count a word of such parts that issues; return how much longer it takes, and what profiles show of it."""
         longer, shown, left = 0, None, self.left

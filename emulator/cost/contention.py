@@ -29,10 +29,10 @@ class Claim:
     """What a word needs: `ports` for `work_ps`, or the array of the Tensor engine; `weights` loads it.
 
     `read_ps` is how long strided weights take to read; `cold` is what takes longer the first times: `always` tells
-    whether the word needs something later on, too.
+    whether the word needs something later on, too, and `generates` which engine's generator that is.
     """
 
-    __slots__ = ("always", "array", "cold", "ports", "read_ps", "weights", "work_ps")
+    __slots__ = ("always", "array", "cold", "generates", "ports", "read_ps", "weights", "work_ps")
 
     def __init__(
         self,
@@ -46,7 +46,8 @@ class Claim:
         self.ports, self.work_ps, self.array = ports, work_ps, array
         self.weights, self.read_ps, self.cold = weights, read_ps, cold
         # How long generators take depends on what was generated before.
-        self.always = not cold or any(name == GENERATE for _, name in cold)
+        self.generates = next((engine for engine, name in cold if name == GENERATE), "")
+        self.always = not cold or bool(self.generates)
 
     def scaled(self, interval: int, of: int) -> Claim | None:
         """Return the claim of a word that another cost makes take `interval` instead of `of`; None without work."""
@@ -118,7 +119,10 @@ class Contention:
                 return self.array.load(claim.work_ps, claim.read_ps, now)
             return self.array.multiply(claim.work_ps, now, queues_next)
         if claim.cold:
-            longer, shown = self.cold.take(claim.cold, now, interval)
+            if claim.generates and self.cold.left.isdisjoint(claim.cold):
+                longer, shown = self.cold.generate(claim.generates, now, interval)
+            else:
+                longer, shown = self.cold.take(claim.cold, now, interval)
             if shown is not None:
                 self.own_end_ps = now + shown
             elif longer:

@@ -89,6 +89,18 @@ class Plan(Turns):
         """Return the ring that was served last, as far as the plan is worked out."""
         return self._last_ring
 
+    @property
+    def time(self) -> Time:
+        """Return the time after what is worked out."""
+        return self._time
+
+    def is_behind(self, transfer: int, ring: int) -> bool:
+        """Return whether a transfer that the ring was given is behind another that is not over, as far as is known."""
+        if transfer in self.spans:
+            return False
+        head = self._heads.get(ring)
+        return head is not None and head[0][0] != transfer
+
     def is_over_before(self, now_ps: int) -> bool:
         """Return whether all that was given is known to be served before a time, on all engines."""
         return self._bound_ps + self._filling_ps < now_ps

@@ -178,6 +178,26 @@ class DmaEngines:
                 return tuple(served)
         return tuple(Pieces(self._parts(transfer, engines)))
 
+    def is_behind(self, transfer: int, ring: int, engines: int) -> bool:
+        """Return whether `soonest_ps` tells something of a transfer, which is on so many engines."""
+        return self.quiet is None and engines == self._count and self.plans[0].is_behind(transfer, ring)
+
+    def soonest_ps(self, transfer: int, ring: int) -> int:
+        """Return a time that engines do not begin a transfer before, on average; -1 where plans may go as far as that.
+
+        It is on all of them.
+        """
+        total, plans = 0, self.plans
+        for plan in plans:
+            if not plan.is_behind(transfer, ring):
+                return -1
+            at, step = plan.time
+            many = plan.last - plan.first + 1
+            total += many * at
+            if step:
+                total += step * (plan.first + plan.last) * many // 2
+        return total // self._count
+
     def summed_ends_ps(self, transfer: int, engines: int) -> int:
         """Return the sum of when each of the first so many engines is through with a transfer, as their plans say."""
         total = self._sums.get(transfer)

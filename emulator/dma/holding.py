@@ -16,33 +16,42 @@ __all__ = ["held_up_until"]
 
 
 def held_up_until(queue: DmaQueue, beside: Sequence[DmaQueue], engines: DmaEngines, room: int, now_ps: int) -> int:
-    """Return until when what is left of a queue holds up its generator; 0 where no more than `room` is left by now.
+    """Return until when what is left of a queue holds up its generator; 0 where that is over, or no more is left.
 
     `beside` are all queues of its core, `room` bytes on each engine.
     """
-    for each in beside:
-        if each.stores:
-            break
-    else:
+    storing = [each.stores for each in beside if each.stores]
+    if not storing:
         return 0
     found = _latest_beyond(queue, room) if queue.is_even else _walked(queue, room)
     if found is None:
         return 0
     transfer, left = found
+    course = transfer.course
+    assert course is not None  # it was triggered
+    if not queue.stores and engines.is_behind(transfer.number, queue.ring, course.engines):
+        # Stores have their turns before loads that came before them, and mostly they are over before it begins: then it
+        # is not planned, up to where the next store would change all.
+        last = max([_end_ps(engines, stores[0]) for stores in storing])
+        soonest = engines.soonest_ps(transfer.number, queue.ring)
+        if last <= soonest and len(storing[0]) + len(storing) > 2:  # what is behind these may have to be planned
+            last = max([_end_ps(engines, stores[-1]) for stores in storing])
+            soonest = engines.soonest_ps(transfer.number, queue.ring)
+        if last <= soonest:
+            return last if last > now_ps else 0
     moved = end = _end_ps(engines, transfer)
     if end <= now_ps:
         return 0
     if left:
-        course = transfer.course
-        assert course is not None  # it was triggered
         moved -= int((end - _begin_ps(engines, transfer)) * left / course.share)
         if moved <= now_ps:
             return 0
     # A queue's end in order. When its oldest one does is known; what is behind that may have to be planned.
-    last = max([_end_ps(engines, each.stores[0]) for each in beside if each.stores])
+    last = max([_end_ps(engines, stores[0]) for stores in storing])
     if last < moved:
-        last = max([_end_ps(engines, each.stores[-1]) for each in beside if each.stores])
-    return min(moved, last)
+        last = max([_end_ps(engines, stores[-1]) for stores in storing])
+    held = min(moved, last)
+    return held if held > now_ps else 0
 
 
 def _latest_beyond(queue: DmaQueue, room: int) -> tuple[Transfer, float] | None:

@@ -427,7 +427,6 @@ class DmaSystem:
         event, event_number = None, -1
         if transfer.plan is UNPLANNED:  # the device went back to before
             transfer.plan = self._planned(queue, transfer)
-        whole = False
         try:
             if device.watched:
                 event_number = device.numbers
@@ -467,25 +466,26 @@ class DmaSystem:
             self.engines[core].forget(transfer.number)
             if semaphore is not None and request.increment:
                 counters = device.cores[core].semaphores
-                counters.set(semaphore, counters.values[semaphore] + request.increment, now_ps)
+                counters.add(semaphore, request.increment, now_ps)
             if remote is not None:
                 peer, number, increment = remote
                 device.cores[peer].semaphores.add(number, increment, now_ps)
             if pending:
                 transfer = pending[0]
                 self._schedule(queue, now_ps)
-            whole = True
         except (FaultError, FormatError, UnsupportedError) as error:
+            for each in device.cores:
+                each.memory.unaccounted = True  # a part of what the transfer writes may be written
             device.changes.clear()
             self._moving = None
             if device.notes is not None:
                 self._note(device.notes, over, now_ps, None)
             device.fail(error, place_of(device, transfer))
             return
-        finally:
-            if not whole:
-                for each in device.cores:
-                    each.memory.unaccounted = True  # a part of what the transfer writes may be written
+        except BaseException:
+            for each in device.cores:
+                each.memory.unaccounted = True
+            raise
         if event_number >= 0:
             changes = tuple(device.changes)
             device.changes.clear()

@@ -56,7 +56,7 @@ class _WithWait:
         slot = words[at].slot if at < len(words) else words[-1].slot + len(words[-1].word.raw) // WORD
         waiting = Nop(wait_mode=WaitMode.SEM_GE, wait_index=wait.semaphore, wait_value=wait.value)
         words.insert(at, LoadedWord(waiting, wait.pc, slot))
-        engine.words, engine.count = words, len(words)  # its first word is asked for already
+        engine.take(words)  # its first word is asked for already
 
 
 def try_hints(
