@@ -311,7 +311,9 @@ class Again:
         return [finding for check in self._checks for finding in getattr(check, "findings", ())]
 
     def release(self) -> None:
-        """Leave what is as large as a memory to the next run."""
+        """Leave what is as large as a memory to the next run, and no cycles behind."""
+        if self._notes is not None:
+            self._notes.before = self._notes.behind = None
         for check in self._checks:
             if hasattr(check, "release"):
                 check.release()

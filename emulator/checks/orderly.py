@@ -108,10 +108,13 @@ def order_of(device: Device, notes: Notes, doubles: Mapping[int, Sequence[Clash]
     """
     if device.outcome not in ("finished", "hang"):
         return None
+    look = _Look(device, notes, doubles)
     try:
-        return _Look(device, notes, doubles).order()
+        return look.order()
     except (LookupError, UnknownError):
         return None
+    finally:
+        look.let_go()
 
 
 class _Look:
@@ -284,6 +287,10 @@ class _Look:
         if self._hangs and self._suspects:
             raise UnknownError
         return Order(None if self._hangs else knowledge, self._rest() if self._suspects else None)
+
+    def let_go(self) -> None:
+        """Leave nothing behind that goes round in a circle."""
+        self._touched.let_go()
 
     # --- what each does ----------------------------------------------------------------------------------------------
 
