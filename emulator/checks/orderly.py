@@ -516,14 +516,16 @@ class _Look:
         matter = self._touched.reach_of(self._suspects)
         is_apart = matter.isdisjoint
         units: list[Looked] = []
+        has_stores = len(self._device.cores) > 1  # which are carried out again
         for unit in self._units:
             touches = unit[4]
-            read, written = touches.read_places, touches.write_places
-            if not (is_apart(read) and is_apart(written)):
-                made = self._unit(unit, knowledge.places[unit[0]])
-                units.append((made, made.word, self._matters(read, matter), self._matters(written, matter)))
-            elif unit[3][0] == MOVED:
-                units.append((None, unit[3][1], (), ()))
+            if is_apart(touches.read_places) and is_apart(touches.write_places):
+                if has_stores and unit[3][0] == MOVED:
+                    units.append((None, unit[3][1], (), ()))
+                continue
+            made = self._unit(unit, knowledge.places[unit[0]])
+            read, written = self._matters(touches.read_places, matter), self._matters(touches.write_places, matter)
+            units.append((made, made.word, read, written))
         return Rest(units, self._signals, knowledge.spread(self._host))
 
     def _signals(self, place: int) -> list[tuple[int, Key, int]]:
