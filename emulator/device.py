@@ -586,6 +586,7 @@ class Device:
         self.hbm.release()
         self.dma.release()
         self.heap.clear()
+        self.model = None  # words of indirect transfers refer to the device
         self.look([])
         self.notes = self.reprice = self.on_unwritten = None
 

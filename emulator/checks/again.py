@@ -21,6 +21,8 @@ nobody else watches needs no device (`emulator.runtime.known_runs`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import compress
+from operator import itemgetter
 from typing import Any
 
 from emulator.checks.clocks import Clocks
@@ -51,6 +53,7 @@ __all__ = ["Again"]
 _MOST_NOTES = 1 << 19  # of a run, a hundred megabytes; one that has more is watched from there on
 _NOTES_OF_A_WORD = 4  # its issue, its completion, its transfer, that rings were full
 _ANY_NUMBER = 1 << 62
+_KIND, _WHOSE = itemgetter(0), itemgetter(1, 2)  # of a note; of one of a word, its engine and the word
 _STORING = frozenset([isa.Write, isa.TensorStore])  # classes whose words may store to device memory
 _MOST = 1 << 16  # steps of a way that is kept, some three for each word
 _MOST_FINDINGS = 1 << 9  # that are kept with the way of a program
@@ -118,7 +121,7 @@ class Again:
     def _begin(self, order: Order | None = None, notes: Notes | None = None) -> None:
         """Make the checks, of a run that did so much; where all is in order, those that have something to say."""
         tools, branches = self.tools, self._steering.branches
-        ran = _ran(notes) if branches and notes else frozenset()
+        ran = _ran(self._device, notes) if branches and notes else frozenset()
         if order is not None:
             tools = speaking(self._device, tools, order, self._initcheck is not None, ran)
             if not tools:
@@ -312,7 +315,9 @@ class Again:
         return [finding for check in self._checks for finding in getattr(check, "findings", ())]
 
     def release(self) -> None:
-        """Leave what is as large as a memory to the next run."""
+        """Leave what is as large as a memory to the next run, and no cycles behind."""
+        if self._notes is not None:
+            self._notes.before = self._notes.behind = None
         for check in self._checks:
             if hasattr(check, "release"):
                 check.release()
@@ -363,9 +368,12 @@ def _writes_memory(device: Device) -> bool:
     return any(device.addresses.locate(address).kind == "hbm" for address in addresses)
 
 
-def _ran(notes: Notes) -> frozenset[tuple[Any, Any]]:
+def _ran(device: Device, notes: Notes) -> frozenset[tuple[Any, Any]]:
     """Return the words that came to their ends, each with its engine."""
-    return frozenset([(note[1], note[2]) for note in notes if note[0] == EXECUTED and note[6] is not None])
+    executed = map(EXECUTED.__eq__, map(_KIND, notes))
+    if device.fault is not None:  # one of them may have that
+        return frozenset([(note[1], note[2]) for note in compress(notes, executed) if note[6] is not None])
+    return frozenset(map(_WHOSE, compress(notes, executed)))
 
 
 def _steps(notes: Notes) -> list[object]:

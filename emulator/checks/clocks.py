@@ -120,6 +120,11 @@ class Clocks:
         self._coming: dict[tuple[int, str], deque[LoadedWord]] = {}  # by engine, words that it is told to issue yet
         self._adders: set[type] = set()  # words whose headers are all that signals: there is no place for a number
 
+    def release(self) -> None:
+        """Let go of all who listen, which refer to this; nothing may be told after that."""
+        for told in (self.listeners, self.raised, self.odd, self.mixed, self.unordered, self.lowered, self.crowded):
+            told.clear()
+
     # --- issue: waits ------------------------------------------------------------------------------------------------
 
     def on_issue(self, sequencer: Sequencer, loaded: LoadedWord, now: int) -> None:

@@ -20,7 +20,9 @@ def apart_by_columns(regions: Sequence[RegionParts]) -> list[list[int]]:
     steps = [max(pattern[0])[0] for _, _, _, _, _, _, pattern in regions if pattern is not None and pattern[0]]
     if not steps:
         return together
-    row, _ = Counter(steps).most_common(1)[0]
+    row = steps[0]
+    if steps.count(row) < len(steps):
+        row, _ = Counter(steps).most_common(1)[0]
     columns: list[tuple[int, int, int]] = []  # the first one, the one behind the last, and whose they are
     for place, (_, _, _, _, low, nbytes, pattern) in enumerate(regions):
         reach = nbytes

@@ -119,12 +119,13 @@ class _Group:
         self._region: Region | None = None
         _, _, first, partitions, low, nbytes, _ = region
         self.low, self.high, self.first, self.behind = low, low + nbytes, first, first + partitions
-        self.begin(begun)
+        self._begun, self.ended, self.read, self.number = begun, False, False, 0
+        self.filled: Sequence[Region] = ()
 
     def begin(self, begun: Event | Callable[[], Event]) -> None:
         """Begin with a word, as if it were new."""
         self._begun, self.ended, self.read, self.number = begun, False, False, 0
-        self.filled: Sequence[Region] = ()
+        self.filled = ()
 
     @property
     def region(self) -> Region:

@@ -261,6 +261,10 @@ class Memcheck:
                            "store into a variable of its own, or make the constant an input",
                            Region("HBM", event.core, 0, 1, low, high - low))  # fmt: skip
 
+    def release(self) -> None:
+        """Leave no cycles behind; nothing may be told after that."""
+        self._followed = None
+
     def finish(self) -> None:
         """Report what is left open in PSUM when a program has come to its end."""
         if self.device.outcome == "finished" and self._followed is not None:

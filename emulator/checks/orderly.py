@@ -108,10 +108,13 @@ def order_of(device: Device, notes: Notes, doubles: Mapping[int, Sequence[Clash]
     """
     if device.outcome not in ("finished", "hang"):
         return None
+    look = _Look(device, notes, doubles)
     try:
-        return _Look(device, notes, doubles).order()
+        return look.order()
     except (LookupError, UnknownError):
         return None
+    finally:
+        look.let_go()
 
 
 class _Look:
@@ -286,6 +289,10 @@ class _Look:
         if self._hangs and self._suspects:
             raise UnknownError
         return Order(None if self._hangs else knowledge, self._rest() if self._suspects else None)
+
+    def let_go(self) -> None:
+        """Leave nothing behind that goes round in a circle."""
+        self._touched.let_go()
 
     # --- what each does ----------------------------------------------------------------------------------------------
 
@@ -511,14 +518,16 @@ class _Look:
         matter = self._touched.reach_of(self._suspects)
         is_apart = matter.isdisjoint
         units: list[Looked] = []
+        has_stores = len(self._device.cores) > 1  # which are carried out again
         for unit in self._units:
             touches = unit[4]
-            read, written = touches.read_places, touches.write_places
-            if not (is_apart(read) and is_apart(written)):
-                made = self._unit(unit, knowledge.places[unit[0]])
-                units.append((made, made.word, self._matters(read, matter), self._matters(written, matter)))
-            elif unit[3][0] == MOVED:
-                units.append((None, unit[3][1], (), ()))
+            if is_apart(touches.read_places) and is_apart(touches.write_places):
+                if has_stores and unit[3][0] == MOVED:
+                    units.append((None, unit[3][1], (), ()))
+                continue
+            made = self._unit(unit, knowledge.places[unit[0]])
+            read, written = self._matters(touches.read_places, matter), self._matters(touches.write_places, matter)
+            units.append((made, made.word, read, written))
         return Rest(units, self._signals, knowledge.spread(self._host))
 
     def _signals(self, place: int) -> list[tuple[int, Key, int]]:

@@ -115,6 +115,14 @@ class Racecheck:
             cell = cells.get(region) or self._shadow(region).cell(region)
             cell.shadow.touch(cell, unit, True)
 
+    def release(self) -> None:
+        """Leave no cycles behind; nothing may be checked after that."""
+        for shadow in (*self._chip.values(), *self._hbm.values()):
+            shadow.release()
+        self._chip.clear()
+        self._hbm.clear()
+        self._rows.clear()
+
     def look_at(self, units: Iterable[Looked], host: Clock) -> None:
         """Check some words and transfers of a run that is over, in their order, and some of what each touched.
 

@@ -184,6 +184,13 @@ class Shadow:
         self._spans.add(low, high, pattern, cell)
         self._cells[region] = cell
 
+    def release(self) -> None:
+        """Leave no cycles behind; nothing may be touched after that."""
+        for cell in self._cells.values():
+            cell.near.clear()
+        self._cells.clear()
+        self._spans.clear()
+
     # --- rows of one transfer (`row_races`) --------------------------------------------------------------------------
 
     def around(self, rows: RowSet) -> list[Cell]:

@@ -229,6 +229,12 @@ class Tiles:
         else:
             behind, high = first + partitions, low + nbytes
             number = bisect_right(lows, low)
+            if number:
+                firsts, lives = lives_of[number - 1]
+                if firsts[-1] <= pc:  # the last tile that begins there, as of most that are used from front to back
+                    home, top, bottom, ends = lives[-1]
+                    if home[1] >= pc and high <= ends and behind <= bottom and top <= first:
+                        return home
             last = number - _NEAR if number > _NEAR else 0
         # Nearly all lie in the tile that begins with them, or nearest in front of them.
         while number > last:

@@ -101,6 +101,15 @@ class Group:
         if self.patience < 0:
             raise LookupError
 
+    def let_go(self) -> None:
+        """Leave no cycles behind; nobody may ask for the cells of the group then, nor for what lies beside one."""
+        if self.is_split:
+            for cell in self.cells:
+                cell.near = None
+        self.cells = []
+        self.writes.clear()
+        self.reads.clear()
+
     def _sort(self) -> None:
         """Have accesses found by the cells that share bytes, unless too many lie between one another."""
         self._left = _NEVER
@@ -185,6 +194,7 @@ class Touched:
     def __init__(self) -> None:
         self.places: dict[RegionParts | RowSet, Last] = {}
         self.cells: dict[RegionParts | RowSet, Cell] = {}
+        self._groups: list[Group] = []
         self.stored: list[RegionParts | RowSet] = []
 
     def bring_together(self) -> bool:
@@ -229,9 +239,15 @@ class Touched:
         known = list(map(self.places.__getitem__, near))
         cells = [Cell(place, last[BY], last[WRITE] is not None) for place, last in zip(near, known, strict=True)]
         group = Group(cells)
+        self._groups.append(group)
         for cell in cells:
             cell.group = group
             self.cells[cell.place] = cell
+
+    def let_go(self) -> None:
+        """Leave no cycles behind, of which all that a run has done would hang; nothing may be asked after that."""
+        for group in self._groups:
+            group.let_go()
 
     def write_of(self, place: RegionParts | RowSet) -> Use | None:
         """Return who wrote a place last."""

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from emulator.checks.knowledge import Knowledge, joined
+from emulator.checks import again
+from emulator.checks.knowledge import Knowledge, _meeting, joined
+from emulator.checks.orderly import order_of
+from emulator.runtime import run
+from tests.checks.test_again import given, random_plan, two_cores
 
 ENGINES, QUEUES, UNITS = 3, 3, 60
 
@@ -48,3 +52,40 @@ def test_two_engines_that_trigger_one_queue_are_joined_from_there_on() -> None:
     assert knowledge.triggered(2, (1, 7, [0, 6, 0], None, None)) == [4, 7, 0]
     assert knowledge.triggered(2, (1, 8, [0, 6, 0], None, None)) == [4, 8, 0]
     assert knowledge.triggered(2, (0, 5, [4, 0, 0], None, None)) == [5, 8, 0] and knowledge.is_unsure
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_joined_is_the_larger_of_each_two_numbers(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(100):
+        width = chance.randint(2, 20)
+        knew, clock = ([chance.choice((0, 0, chance.randrange(9))) for _ in range(width)] for _ in range(2))
+        actor, number = chance.randrange(width), chance.randrange(1, 9)
+        before = knew.copy(), clock.copy()
+        expected = [max(pair) for pair in zip(knew, clock, strict=True)]
+        expected[actor] = max(expected[actor], number)
+        assert joined(knew, (actor, number, clock, (), None)) == expected
+        assert (knew, clock) == before
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_words_that_come_to_core_barriers_are_those_that_the_notes_tell_of(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(seed)
+    neff = two_cores((*random_plan(draw), *random_plan(draw)))
+    told = []
+
+    def looking(device: Any, notes: Any, doubles: Any) -> Any:
+        knowledge = Knowledge(device, notes)
+        ahead = knowledge._meeting
+        knowledge._meeting = {}
+        knowledge._foresee(_meeting(notes))
+        told.append(sum(map(len, ahead.values())))
+        assert ahead == knowledge._meeting
+        assert knowledge.barriers == {(core, index) for _, index in ahead for core in range(2)}
+        return order_of(device, notes, doubles)
+
+    monkeypatch.setattr(again, "order_of", looking)
+    run(neff, given(neff, True), checks="all")
+    assert told and told[0] > 0
