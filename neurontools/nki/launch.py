@@ -21,7 +21,7 @@ from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import Allocation, Source, Space, Trace, View, touched_by, views_of
-from neurontools.nki import artifacts, cache, calls, printing, regions
+from neurontools.nki import artifacts, cache, calls, printing, words
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.assignments import write_where_assigned
 from neurontools.nki.cache_key import Key, key_of
@@ -97,32 +97,47 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
     function, grid, wanted = _function_of(kernel)
     chosen = resolve_target(target) if target is not None else default_target(wanted)
     grid = _grid(grid, lnc, chosen)
-    programs = []
-    for program_id in range(prod(grid)):
-        t = Tracer(chosen, program_id, grid, _is_lenient(kernel))
-        with tracing(t), regions.named():
-            positional, keywords = arguments.bind(t)
-            t.bottom = sys._getframe()
-            t.visits = t.trace.visits = visits = VisitRecorder(t.bottom)
-            try:
-                returned = function(*positional, **keywords)
-            except NeuronError:
+    lenient = _is_lenient(kernel)
+    says_words = words.may_say(function)
+    while True:
+        try:
+            with words.named(says_words):
+                programs = [
+                    _traced(function, arguments, Tracer(chosen, program_id, grid, lenient))
+                    for program_id in range(prod(grid))
+                ]
+            break
+        except NameError as error:
+            if says_words or not words.heard(function, error):
                 raise
-            except calls.PYTHON_ERRORS as error:
-                named = inspect.signature(function).bind(*positional, **keywords).arguments
-                better = calls.explained(t, error, named)
-                if better is None:
-                    raise
-                raise better from error
-            finally:
-                t.bottom = None  # a frame that it holds would hold all that it works on
-                visits.close()
-            _refuse_unfinished(t, function, returned)
-            check_copies(t)
-            write_where_assigned(t.trace, t.assigned)
-            programs.append(_finish(t, returned, function))
+            says_words = True
     _match_outputs([one.trace for one in programs])
     return programs
+
+
+def _traced(function: Callable[..., Any], arguments: Arguments, t: Tracer) -> Traced:
+    """Run the kernel's body for one program id."""
+    with tracing(t):
+        positional, keywords = arguments.bind(t)
+        t.bottom = sys._getframe()
+        t.visits = t.trace.visits = visits = VisitRecorder(t.bottom)
+        try:
+            returned = function(*positional, **keywords)
+        except NeuronError:
+            raise
+        except calls.PYTHON_ERRORS as error:
+            named = inspect.signature(function).bind(*positional, **keywords).arguments
+            better = calls.explained(t, error, named)
+            if better is None:
+                raise
+            raise better from error
+        finally:
+            t.bottom = None  # a frame that it holds would hold all that it works on
+            visits.close()
+        _refuse_unfinished(t, function, returned)
+        check_copies(t)
+        write_where_assigned(t.trace, t.assigned)
+        return _finish(t, returned, function)
 
 
 def _is_lenient(kernel: Any) -> bool:
