@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -28,6 +27,7 @@ from neurontools.nki.cache_key import Key, key_of
 from neurontools.nki.dtype import as_registered, dtype_of, is_packed
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
 from neurontools.nki.reshaping import check_copies
+from neurontools.nki.switches import switch
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Observation, Tracer, default_lenient, default_target, tracing
 from neurontools.nki.visits import VisitRecorder
@@ -257,7 +257,7 @@ def _scheduled(programs: list[Traced], name: str) -> Neff:
 
 def _is_scheduled() -> bool:
     """Return whether NEURONTOOLS_SCHEDULE lets operations go ahead of others that wait, as AWS's compiler does."""
-    setting = os.environ.get("NEURONTOOLS_SCHEDULE", "off")
+    setting = switch("NEURONTOOLS_SCHEDULE", "off")
     if setting not in ("on", "off"):
         raise NkiValidationError(f"NEURONTOOLS_SCHEDULE is {setting!r}, must be on or off")
     return setting == "on"
