@@ -14,6 +14,7 @@ from typing import Any
 from formats.limits import DEFAULT_LIMITS, Limits
 from formats.named_tuple import NamedTuple
 from formats.neff.archive import Archive, Blob
+from formats.neff.container import Container
 from formats.neff.definition import Definition
 from formats.neff.fields import Fields
 from formats.neff.graph import TensorInfo
@@ -175,20 +176,44 @@ class Said(NamedTuple):
     cores: tuple[SaidCore, ...]
 
 
-class MadeNeff(Neff):
+class _Members(Container):
+    """A file whose members are at hand, as its subgraphs know it.
+
+    They do not know the file that has them: that would be a cycle, and all that was traced for it would stay until
+    Python looks for those.
+    """
+
+    def __init__(self, blob: _MadeBlob, archive: _MadeArchive, contents: Contents, target: Target,
+                 limits: Limits) -> None:  # fmt: skip
+        self.limits = limits
+        self._blob = blob
+        self.archive = archive
+        self._contents = contents
+        self.target = target
+
+    def parsed_bytes(self, name: str) -> bytes:
+        return self.need(name)  # a cap keeps what others made from taking memory; this is there
+
+    def json_fields(self, name: str) -> Fields:
+        content = self._contents.get(name)
+        if isinstance(content, JsonContent):
+            return Fields(content.value, name)
+        return super().json_fields(name)
+
+
+class MadeNeff(_Members, Neff):
     """A NEFF whose members are at hand; `write` gives its bytes, `said` is what is read of them most."""
 
     def __init__(self, contents: Contents, write: Callable[[], Written], said: Said,
                  limits: Limits = DEFAULT_LIMITS) -> None:  # fmt: skip
-        self.limits = limits
-        self._made = _MadeBlob(write)
-        self._blob = self._made
-        self.archive = _MadeArchive(self._made, contents, limits)
-        self._contents, self._said = contents, said
-        self.target = said.target
+        blob = self._made = _MadeBlob(write)
+        parts = blob, _MadeArchive(blob, contents, limits), contents, said.target, limits
+        super().__init__(*parts)
+        self._said = said
+        members = _Members(*parts)
         subgraphs = []
         for index, core in enumerate(said.cores):
-            subgraph = Subgraph(self, index, core.name, core.member)
+            subgraph = Subgraph(members, index, core.name, core.member)
             if core.definition is not None:
                 subgraph.definition = core.definition
             if core.engine_files is not None:
@@ -214,12 +239,3 @@ class MadeNeff(Neff):
 
     def to_bytes(self) -> bytes:
         return self._made.written.data
-
-    def parsed_bytes(self, name: str) -> bytes:
-        return self.need(name)  # a cap keeps what others made from taking memory; this is there
-
-    def json_fields(self, name: str) -> Fields:
-        content = self._contents.get(name)
-        if isinstance(content, JsonContent):
-            return Fields(content.value, name)
-        return super().json_fields(name)

@@ -38,11 +38,11 @@ _SOURCES = 1 << 12  # words whose places are remembered
 
 
 class Streams(Mapping[str, "Stream"]):
-    """The instruction streams of a subgraph by engine, decoded when first used."""
+    """The instruction streams of a subgraph by engine, decoded when first used; `decoded` are those that were."""
 
-    def __init__(self, subgraph: Subgraph) -> None:
+    def __init__(self, subgraph: Subgraph, decoded: dict[str, Stream]) -> None:
         self._subgraph = subgraph
-        self._streams: dict[str, Stream] = {}
+        self._streams = decoded
 
     def __getitem__(self, engine: str) -> Stream:
         if engine not in self._streams:
@@ -76,10 +76,15 @@ class Subgraph:
         self.neff, self.index, self.name = neff, index, name
         self.definition_member = definition_member
         self.folder = definition_member.rpartition("/")[0]
-        self.streams = Streams(self)
+        self._decoded: dict[str, Stream] = {}
 
     def __repr__(self) -> str:
         return f"<Subgraph {self.name}>"
+
+    @property
+    def streams(self) -> Streams:
+        """Return the instruction streams by engine; they hold the subgraph, which does not hold them."""
+        return Streams(self, self._decoded)
 
     def member(self, name: str) -> str:
         """Return the archive name of a file that the definition names."""

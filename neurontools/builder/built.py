@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
+from itertools import compress
 from types import MappingProxyType
 
 from formats.engines import ENGINES
@@ -268,11 +269,11 @@ def _ours(stream: bytes) -> bool:
             return True
         for offset, codes in _codes_of_ours(opcode):
             column = stream[offset::WORD]
-            # first of all words together: nearly always there is no such code in any
-            if len(column.translate(None, codes)) < len(column) and any(
-                code in codes for one, code in zip(opcodes, column, strict=True) if one == opcode
-            ):
-                return True
+            # first of all words together: mostly there is no such code in any
+            if len(column.translate(None, codes)) < len(column):
+                mine = compress(column, map(opcode.__eq__, opcodes))
+                if any(map(codes.__contains__, mine)):
+                    return True
     return False
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
 from formats.whole_files import write_beside
+from neurontools.nki.switches import switch
 
 if TYPE_CHECKING:
     from formats.neff import Neff
@@ -20,7 +20,7 @@ NAME = "kernel.neff"
 
 def keep(neff: Neff | bytes) -> None:
     """Write a built file where the variable asks for it; FormatError where that cannot be done."""
-    folder = os.environ.get(VARIABLE)
+    folder = switch(VARIABLE)
     if not folder:
         return
     try:

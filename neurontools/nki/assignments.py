@@ -39,6 +39,8 @@ def write_where_assigned(trace: Trace, copies: Sequence[Op]) -> None:
     copy alone; what is assigned to must not be touched in between but by an operation that works element by element on
     the very same elements. Results stay the same to the bit.
     """
+    if not copies:
+        return
     wanted = {id(op) for op in copies}
     ordered = {*trace.after, *(one for ones in trace.after.values() for one in ones)}
     found = {

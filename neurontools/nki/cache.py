@@ -22,6 +22,7 @@ from formats.neff.fields import Fields, load
 from neurontools.builder.trace import Source
 from neurontools.nki.arguments import map_structure
 from neurontools.nki.dtype import NAMES, DType, dtype_of
+from neurontools.nki.switches import switch
 
 if TYPE_CHECKING:
     from formats.neff import Neff
@@ -172,7 +173,7 @@ find, keep, opened, clear = _cache.find, _cache.keep, _cache.opened, _cache.clea
 
 def _setting() -> str | None:
     """Return the folder that keeps launches, "" where memory does alone, None where nothing does."""
-    setting = os.environ.get(VARIABLE, "")
+    setting = switch(VARIABLE)
     return None if setting.lower() in ("0", "off") else setting
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -21,13 +20,14 @@ from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import Allocation, Source, Space, Trace, View, touched_by, views_of
-from neurontools.nki import artifacts, cache, calls, printing, regions
+from neurontools.nki import artifacts, cache, calls, printing, words
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.assignments import write_where_assigned
 from neurontools.nki.cache_key import Key, key_of
 from neurontools.nki.dtype import as_registered, dtype_of, is_packed
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
 from neurontools.nki.reshaping import check_copies
+from neurontools.nki.switches import switch
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Observation, Tracer, default_lenient, default_target, tracing
 from neurontools.nki.visits import VisitRecorder
@@ -97,32 +97,47 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
     function, grid, wanted = _function_of(kernel)
     chosen = resolve_target(target) if target is not None else default_target(wanted)
     grid = _grid(grid, lnc, chosen)
-    programs = []
-    for program_id in range(prod(grid)):
-        t = Tracer(chosen, program_id, grid, _is_lenient(kernel))
-        with tracing(t), regions.named():
-            positional, keywords = arguments.bind(t)
-            t.bottom = sys._getframe()
-            t.visits = t.trace.visits = visits = VisitRecorder(t.bottom)
-            try:
-                returned = function(*positional, **keywords)
-            except NeuronError:
+    lenient = _is_lenient(kernel)
+    says_words = words.may_say(function)
+    while True:
+        try:
+            with words.named(says_words):
+                programs = [
+                    _traced(function, arguments, Tracer(chosen, program_id, grid, lenient))
+                    for program_id in range(prod(grid))
+                ]
+            break
+        except NameError as error:
+            if says_words or not words.heard(function, error):
                 raise
-            except calls.PYTHON_ERRORS as error:
-                named = inspect.signature(function).bind(*positional, **keywords).arguments
-                better = calls.explained(t, error, named)
-                if better is None:
-                    raise
-                raise better from error
-            finally:
-                t.bottom = None  # a frame that it holds would hold all that it works on
-                visits.close()
-            _refuse_unfinished(t, function, returned)
-            check_copies(t)
-            write_where_assigned(t.trace, t.assigned)
-            programs.append(_finish(t, returned, function))
+            says_words = True
     _match_outputs([one.trace for one in programs])
     return programs
+
+
+def _traced(function: Callable[..., Any], arguments: Arguments, t: Tracer) -> Traced:
+    """Run the kernel's body for one program id."""
+    with tracing(t):
+        positional, keywords = arguments.bind(t)
+        t.bottom = sys._getframe()
+        t.visits = t.trace.visits = visits = VisitRecorder(t.bottom)
+        try:
+            returned = function(*positional, **keywords)
+        except NeuronError:
+            raise
+        except calls.PYTHON_ERRORS as error:
+            named = inspect.signature(function).bind(*positional, **keywords).arguments
+            better = calls.explained(t, error, named)
+            if better is None:
+                raise
+            raise better from error
+        finally:
+            t.bottom = None  # a frame that it holds would hold all that it works on
+            visits.close()
+        _refuse_unfinished(t, function, returned)
+        check_copies(t)
+        write_where_assigned(t.trace, t.assigned)
+        return _finish(t, returned, function)
 
 
 def _is_lenient(kernel: Any) -> bool:
@@ -242,7 +257,7 @@ def _scheduled(programs: list[Traced], name: str) -> Neff:
 
 def _is_scheduled() -> bool:
     """Return whether NEURONTOOLS_SCHEDULE lets operations go ahead of others that wait, as AWS's compiler does."""
-    setting = os.environ.get("NEURONTOOLS_SCHEDULE", "off")
+    setting = switch("NEURONTOOLS_SCHEDULE", "off")
     if setting not in ("on", "off"):
         raise NkiValidationError(f"NEURONTOOLS_SCHEDULE is {setting!r}, must be on or off")
     return setting == "on"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from enum import Enum
 from typing import Any
 
@@ -10,7 +9,7 @@ from neurontools.builder.trace import Space
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.operations import OPERATIONS
 
-__all__ = ["MemoryRegion", "is_hbm", "is_on_chip", "is_psum", "is_sbuf", "named", "region_of"]
+__all__ = ["MemoryRegion", "is_hbm", "is_on_chip", "is_psum", "is_sbuf", "region_of"]
 
 
 class MemoryRegion(Enum):
@@ -31,30 +30,7 @@ class MemoryRegion(Enum):
 
 for _region in MemoryRegion:
     _region.space = Space(_region.value.removeprefix("private_").removeprefix("shared_"))
-_WORDS = {"sbuf": MemoryRegion.sbuf, "psum": MemoryRegion.psum, "hbm": MemoryRegion.private_hbm}
 _BY_NAME = {region.value: region for region in MemoryRegion} | {"hbm": MemoryRegion.private_hbm}
-
-
-class named:
-    """Let kernels say `sbuf`, `psum` and `hbm` without an import: to the second beta they are words of the language."""
-
-    __slots__ = ("_added",)
-
-    _added: dict[str, MemoryRegion]
-
-    def __enter__(self) -> None:
-        names = vars(builtins)
-        if names.keys().isdisjoint(_WORDS):
-            names.update(_WORDS)
-            self._added = _WORDS
-        else:  # a name that somebody has put into builtins stays his
-            self._added = {name: word for name, word in _WORDS.items() if name not in names}
-            names.update(self._added)
-
-    def __exit__(self, *raised: object) -> None:
-        names = vars(builtins)
-        for name in self._added:
-            names.pop(name, None)
 
 
 def region_of(buffer: Any) -> MemoryRegion:

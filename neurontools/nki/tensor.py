@@ -308,6 +308,8 @@ class NkiTensor(ViewMethods, NKIObject):
         found = None if bounds is None else kind.parts.get(bounds)
         if found is not None:
             its, front = found
+            if its is kind and not front:  # all of it, as a third of all indices name
+                return self
             offset = self.offset + front
             if its.low <= offset < its.end:
                 part: Self = _new(NkiTensor)  # as `_of_kind` does

@@ -29,6 +29,7 @@ from neurontools.builder.trace import (
 )
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.kinds import NOTHING, Kind, Operations, operations_under, whole
+from neurontools.nki.switches import switch
 from neurontools.nki.syntax import NAMED, assigned_name
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def default_target(platform_target: str | None = None) -> Target:
     trn3.
     """
     for name in OVERRIDES:
-        text = os.environ.get(name)
+        text = switch(name)
         if text:
             return resolve_target(text, name)
     return resolve_target(platform_target or DEFAULT_TARGET)
@@ -179,7 +180,7 @@ def default_target(platform_target: str | None = None) -> Target:
 
 def default_lenient() -> bool:
     """Return whether the environment asks for launches that only warn of limits."""
-    return os.environ.get("NEURONTOOLS_LENIENT", "0") not in ("", "0")
+    return switch("NEURONTOOLS_LENIENT", "0") not in ("", "0")
 
 
 class Observation:
@@ -291,7 +292,7 @@ class Tracer:
         self.loops: list[OpenLoop] = []  # open loops of the device, the innermost last
         self.loop_edges: list[int] = []  # numbers of the operations that begin and end loops
         self.ordered = 0  # how many nl.no_reorder() blocks are open
-        self.precise = os.environ.get("NKI_PRECISE_FP", "1") != "0"
+        self.precise = switch("NKI_PRECISE_FP", "1") != "0"
         self.lenient = default_lenient() if lenient is None else lenient
         self.known: Operations = NOTHING if self.lenient else operations_under(self.limits)
         self.bottom: FrameType | None = None  # the frame of ours that calls the kernel

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -22,6 +24,8 @@ from neurontools import nki
 from neurontools.assembly.assemble_neff import to_neff, to_open_neff
 from neurontools.assembly.assembler import parse_program
 from neurontools.builder import build
+from neurontools.nki import isa as nisa
+from neurontools.nki import language as nl
 from neurontools.nki.launch import build_neff
 from tests.builder.test_order import random_trace
 from tests.formats.neff.test_writer import small
@@ -146,6 +150,36 @@ def test_a_writer_hands_over_what_it_writes() -> None:
     made = writer.hand_over()
     need_agreement(made, understood=False)
     assert made.to_bytes() == before
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_file_that_nobody_has_is_gone(cores: int) -> None:
+    """Without a cycle it goes with its last use; else all that was traced for it would wait until Python looks."""
+
+    def kernel(x: Any) -> Any:
+        tile = nl.ndarray((64, 32), nl.float32, nl.sbuf)
+        nisa.dma_copy(tile, x)
+        out = nl.ndarray((64, 32), nl.float32, nl.shared_hbm)
+        nisa.dma_copy(out, tile)
+        return out
+
+    gc.collect()
+    gc.disable()
+    try:
+        neff = build_neff(kernel, (np.ones((64, 32), np.float32),), {}, lnc=cores)
+        core, streams = neff.subgraphs[-1], neff.subgraphs[0].streams
+        assert streams["SP"] is neff.subgraphs[0].streams["SP"]
+        gone = ref(neff)
+        del neff
+        assert gone() is None
+        # what somebody has of it is whole without the rest
+        assert core.stream_bytes("SP") and core.definition.variables and core.neff.target.generation == "gen4"
+        assert len(core.streams["SP"]) and [*streams] == [*ENGINES] and len(streams["DVE"])
+        gone_core = ref(core)
+        del core, streams
+        assert gone_core() is None
+    finally:
+        gc.enable()
 
 
 def test_what_does_not_fit_is_refused_as_it_is_handed_over() -> None:
