@@ -15,7 +15,7 @@ __all__ = ["Failure", "classify", "is_usage_error"]
 class Failure(NamedTuple):
     """What to tell about an error: the status, a word for programs, one line for people."""
 
-    status: int
+    status: ExitStatus
     kind: str
     message: str
 
@@ -25,7 +25,7 @@ def classify(error: BaseException) -> Failure:
     if is_usage_error(error):
         return Failure(ExitStatus.USAGE, "usage", error.format_message())  # type: ignore[attr-defined]
     if isinstance(error, ScriptEndedError):
-        return Failure(error.status, "script", _line(error))
+        return Failure(error.status, "script", _line(error))  # type: ignore[arg-type]  # any number: the script's own
     if isinstance(error, UnsupportedError):
         return Failure(ExitStatus.UNSUPPORTED, "unsupported", _line(error))
     if isinstance(error, NotFoundError):
