@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from formats.errors import FormatError, NeuronError, NotFoundError, UnsupportedError
 from formats.named_tuple import NamedTuple
-from neurontools.command.exits import ExitStatus
+from neurontools.command.exits import ExitStatus, ScriptEndedError
 
 __all__ = ["Failure", "classify", "is_usage_error"]
 
@@ -23,6 +24,8 @@ def classify(error: BaseException) -> Failure:
     """Return how an error ends the command; whatever no input should raise is our bug (70)."""
     if is_usage_error(error):
         return Failure(ExitStatus.USAGE, "usage", error.format_message())  # type: ignore[attr-defined]
+    if isinstance(error, ScriptEndedError):
+        return Failure(error.status, "script", _line(error))  # type: ignore[arg-type]  # any number: the script's own
     if isinstance(error, UnsupportedError):
         return Failure(ExitStatus.UNSUPPORTED, "unsupported", _line(error))
     if isinstance(error, NotFoundError):
@@ -36,7 +39,9 @@ def classify(error: BaseException) -> Failure:
         # Errors of the emulator: an execution that cannot go on.
         return Failure(ExitStatus.FAULT, getattr(error, "kind", None) or "fault", _line(error))
     if isinstance(error, FileNotFoundError):
-        return Failure(ExitStatus.NOT_FOUND, "not-found", f"{error.filename}: no such file")
+        # Python's own words are about files and folders; those of `need_folder` say which of them is not there.
+        own = error.strerror if error.strerror != os.strerror(errno.ENOENT) else None
+        return Failure(ExitStatus.NOT_FOUND, "not-found", f"{error.filename}: {own or 'no such file'}")
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return Failure(ExitStatus.BAD_INPUT, "file", where + (error.strerror or _line(error)).lower())

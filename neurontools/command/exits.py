@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum, unique
 
-__all__ = ["EXIT_MEANINGS", "ExitStatus"]
+from formats.errors import NeuronError
+
+__all__ = ["EXIT_MEANINGS", "ExitStatus", "ScriptEndedError"]
 
 
 @unique
@@ -37,3 +39,11 @@ EXIT_MEANINGS: dict[ExitStatus, str] = {
     ExitStatus.INTERRUPTED: "Interrupted from the keyboard.",
     ExitStatus.BROKEN_PIPE: "Nobody reads the output any more.",
 }
+
+
+class ScriptEndedError(NeuronError):
+    """A user's script failed before what the command is about; the command ends with the script's own status."""
+
+    def __init__(self, path: str, status: int) -> None:
+        self.path, self.status = path, status
+        super().__init__(f"{path}: the script ended with status {status}, before the launch that was asked for")

@@ -41,6 +41,7 @@ from neurontools.compiler.two_cores import Crossings
 
 __all__ = ["Emitter", "narrowed"]
 
+_LAST_OF_WORD = 15  # of codes of element types, of which TENSOR_TENSOR has four bits for each input
 _RAW = {1: Dtype.UINT8, 2: Dtype.UINT16, 4: Dtype.UINT32}
 
 
@@ -216,7 +217,8 @@ class Emitter:
         a = dst.view() if isinstance(dst, Array) else dst
         b = src.view() if isinstance(src, Array) else src
         if b.dtype is not a.dtype:
-            b = b._replace(dtype=a.dtype)  # the same bits: types of one width
+            assert b.dtype.size == a.dtype.size  # the same bits: types of one width
+            b = b._replace(dtype=a.dtype)
         self._append(DmaOp(a, b, None, False, self._source(), self.origin.name))
 
     def indirect(
@@ -235,7 +237,13 @@ class Emitter:
         self._append(ComputeOp(word, engine, operands, fields, self._source(), self.origin.name))
 
     def tensor_tensor(self, dst: View, a: View, b: View, op: AluOp, engine: str = "DVE") -> None:
-        """Append dst = a op b."""
+        """Append dst = a op b; inputs of types that the word has no room for pass through fp32."""
+        wide: dict[View, View] = {}
+        for one in (a, b):
+            if one.dtype > _LAST_OF_WORD and one not in wide:
+                wide[one] = self.like(one, Dtype.FLOAT32)
+                self.cast(wide[one], one)
+        a, b = wide.get(a, a), wide.get(b, b)
         self.compute(words.TensorTensor, engine, {"src0": a, "src1": b, "dst": dst}, {"op": op})
 
     def tensor_scalar(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
+import ml_dtypes
+import numpy as np
+
 from formats.hlo.attributes import WindowDimension
 from neurontools.compiler.element_types import element_type
 from neurontools.compiler.graph import Graph, Node, Value
@@ -25,7 +28,8 @@ def _neutral(fold: str | None, dtype: str) -> float | None:
     if kind.kind == "pred":
         return {"and": 1, "maximum": 0, "minimum": 1}.get(fold or "")
     if kind.kind == "float":
-        return {"maximum": float("-inf"), "minimum": float("inf")}.get(fold or "")
+        largest = float(np.inf if np.isinf(kind.numpy.type(np.inf)) else ml_dtypes.finfo(kind.numpy).max)
+        return {"maximum": -largest, "minimum": largest}.get(fold or "")
     high = (1 << kind.bits - (kind.kind == "signed")) - 1
     low = -high - 1 if kind.kind == "signed" else 0
     return {"maximum": low, "minimum": high, "and": -1 if kind.kind == "signed" else high}.get(fold or "")

@@ -1,8 +1,8 @@
 """Reductions: kept dimensions on partitions, folded ones inside them.
 
 A fold that one instruction does exactly (floats by add, multiply, maximum, minimum; truth values) is that
-instruction. Any other body is carried out on halves of the folded dimension until one element is left; the operations
-that HLO allows here may be regrouped.
+instruction. Any other body is carried out on pairs of elements until one is left; the operations that HLO allows here
+may be regrouped, and keep their order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.kernels import NS_BYTE, NS_ELEMENT, tile_elements
 from neurontools.compiler.loading import load, part_of, store, without_folded
 from neurontools.compiler.lowering import Lowering, lowers
-from neurontools.compiler.tile_folds import NEUTRAL, fold_of, halved, instruction_of
+from neurontools.compiler.tile_folds import NEUTRAL, fold_of, instruction_of, paired
 from neurontools.compiler.tile_folds import folded as folded_tile
 from neurontools.compiler.tiling import tiles
 
@@ -102,16 +102,15 @@ def reduce_arrays(
         if instruction is not None:
             results = [folded_tile(e, loaded[0], tile, len(fold_shape), instruction)]
         else:
-            results = halved(e, body, loaded, tile, len(fold_shape))
+            results = paired(e, body, loaded, tile, len(fold_shape))
         if any(one is not None for one in initial):
             results = evaluate(e, body, [*_starting(e, initial, results), *results])
         out_tile = without_folded(tile, len(fold_shape))
-        for target, made, value in zip(targets, results, body.roots, strict=True):
-            wanted = element_type(value.dtype).storage
-            if made.dtype is not wanted:
-                narrow = e.like(made, wanted)
-                e.cast(narrow, made)
-                made = narrow
+        for target, made in zip(targets, results, strict=True):
+            if made.dtype is not target.dtype:  # what parts of a sum are kept in is wider than the result
+                cast = e.like(made, target.dtype)
+                e.cast(cast, made)
+                made = cast
             store(e, part_of(target, target.strides, out_tile), made)
 
 

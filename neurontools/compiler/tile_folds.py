@@ -1,4 +1,4 @@
-"""Folds of tiles: one instruction where that is exact, else any body on halves of what is left."""
+"""Folds of tiles: one instruction where that is exact, else any body on neighbours until one element is left."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from neurontools.compiler.graph import Graph, Node
 from neurontools.compiler.tile_math import constant_like
 from neurontools.compiler.tiling import Tile
 
-__all__ = ["NEUTRAL", "fold_of", "fold_tile", "folded", "halved", "instruction_of", "is_tile_fold"]
+__all__ = ["NEUTRAL", "fold_of", "fold_tile", "folded", "instruction_of", "is_tile_fold", "paired"]
 
 _FLOAT_FOLDS = {"add": AluOp.ADD, "multiply": AluOp.MULTIPLY, "maximum": AluOp.MAX, "minimum": AluOp.MIN}
 _TRUTH_FOLDS = {"and": AluOp.MIN, "or": AluOp.MAX, "maximum": AluOp.MAX, "minimum": AluOp.MIN, "add": AluOp.MAX,
                 "multiply": AluOp.MIN}  # fmt: skip
 _BIT_FOLDS = {"and": AluOp.BITWISE_AND, "or": AluOp.BITWISE_OR, "xor": AluOp.BITWISE_XOR}
+# Bodies of one operation whose operands may change places.
+_ANY_ORDER = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}
 # Values that change nothing as the start of a fold; 0 is one for sums although -0 + 0 is 0.
 NEUTRAL = {"add": 0.0, "multiply": 1.0, "maximum": float("-inf"), "minimum": float("inf")}
 
@@ -61,7 +63,7 @@ def fold_tile(e: Emitter, node: Node, given: View, tile: Tile, folds: int) -> Vi
     dtype = node.result.dtype
     given = as_stored(e, dtype, given)
     op = instruction_of(body, e.wide_sums)
-    made = folded(e, given, tile, folds, op) if op is not None else halved(e, body, [given], tile, folds)[0]
+    made = folded(e, given, tile, folds, op) if op is not None else paired(e, body, [given], tile, folds)[0]
     start = stored_constant(node.operands[1]).reshape(-1)[0].item()
     if NEUTRAL.get(fold_of(body) or "") != start:
         first = constant_like(e, made, element_type(dtype).storage, start)
@@ -90,33 +92,38 @@ def folded(e: Emitter, loaded: View, tile: Tile, folds: int, op: AluOp) -> View:
     return out
 
 
-def halved(e: Emitter, body: Graph, loaded: list[View], tile: Tile, folds: int) -> list[View]:
-    """Return the fold by halves: the second half of what is left is combined with the first, again and again.
+def paired(e: Emitter, body: Graph, loaded: list[View], tile: Tile, folds: int) -> list[View]:
+    """Return the fold of any body, by pairs of what is left again and again.
 
-    The tiles that are given stay as they are: in a kernel others may read them behind the fold.
+    A body of one operation that does not mind the order takes halves, whose elements lie side by side; any other takes
+    neighbours: it may only be regrouped, as the one that finds the first NaN. The tiles that are given stay as they
+    are: in a kernel others may read them behind the fold.
     """
     kept = _kept_dims(tile, folds)
     if not folds:
         return loaded
     left = prod(tile.free) // max(prod(kept), 1)
     current = [_flat(e, one, kept, left) for one in loaded]
+    turned = fold_of(body) in _ANY_ORDER
     while left > 1:
         half = left // 2
-        made = evaluate(e, body, [_span(one, 0, half) for one in current] + [
-            _span(one, left - half, half) for one in current
+        step, second = (1, left - half) if turned else (2, 1)
+        made = evaluate(e, body, [
+            _span(one, start, half, step) for start in (0, second) for one in current
         ])  # fmt: skip
         if left % 2:
-            made = [_with_middle(e, one, old, kept, half) for one, old in zip(made, current, strict=True)]
+            alone = half if turned else left - 1
+            made = [_with_one_more(e, one, old, kept, half, alone) for one, old in zip(made, current, strict=True)]
         current = made
         left -= half
     return [one._replace(dims=one.dims[:-1] or ((1, 1),)) if kept else _span(one, 0, 1) for one in current]
 
 
-def _with_middle(e: Emitter, made: View, old: View, kept: tuple[int, ...], half: int) -> View:
-    """Return what was made of two halves, and behind it the element between them."""
+def _with_one_more(e: Emitter, made: View, old: View, kept: tuple[int, ...], half: int, alone: int) -> View:
+    """Return what was made of pairs, and behind it the element that had no other."""
     both = e.tile(made.dtype, made.partitions, (*kept, half + 1))
     e.cast(_span(both, 0, half), made)
-    e.cast(_span(both, half, 1), _span(old, half, 1))
+    e.cast(_span(both, half, 1), _span(old, alone, 1))
     return both
 
 
@@ -130,6 +137,7 @@ def _flat(e: Emitter, view: View, kept: tuple[int, ...], left: int) -> View:
     return view._replace(dims=(*outer, (1, left)))
 
 
-def _span(view: View, start: int, count: int) -> View:
+def _span(view: View, start: int, count: int, every: int = 1) -> View:
     step = view.dims[-1][0]
-    return view._replace(offset=view.offset + start * step * view.dtype.size, dims=(*view.dims[:-1], (step, count)))
+    dims = (*view.dims[:-1], (step * every, count))
+    return view._replace(offset=view.offset + start * step * view.dtype.size, dims=dims)

@@ -156,6 +156,15 @@ def _with_sign(e: Emitter, magnitude: View, signed: View) -> View:
     return out
 
 
+def _sign(e: Emitter, dtype: str, tiles: list[View]) -> View:
+    """Return the sign; a zero and its sign stay, of which the engines' operator makes 0."""
+    whole, out = _wide(e, tiles[0]), _new(e, dtype, tiles[0])
+    # The smallest number there is times 2**149 is 1.
+    e.tensor_scalar(whole, tiles[0], AluOp.MULTIPLY, 2.0**127, AluOp.MULTIPLY, 2.0**22)
+    e.tensor_scalar(out, whole, AluOp.MIN, 1.0, AluOp.MAX, -1.0)
+    return out
+
+
 def round_even(e: Emitter, dtype: str, tiles: list[View]) -> View:
     """Return the nearest whole number, ties to even: adding 2**23 leaves no bits for a fraction."""
     x = _as_f32(e, tiles[0])
@@ -311,7 +320,7 @@ FLOAT_UNARY: dict[str, TileFunction] = {
     "round-nearest-afz": _round_away,
     "round-nearest-even": round_even,
     "rsqrt": _function("rsqrt"),
-    "sign": _scalar(AluOp.SIGN),
+    "sign": _sign,
     "sine": _sine,
     "sqrt": _function("sqrt"),
     "tan": _function("tan"),

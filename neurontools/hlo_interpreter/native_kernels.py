@@ -12,6 +12,7 @@ from formats.hlo import Instruction, dtype_of
 from formats.neff import open_neff
 from neurontools.builder import build
 from neurontools.builder.native_kernel import KernelResult, config_of, decode
+from neurontools.hlo_interpreter.windows import walked
 
 __all__ = ["native_kernel"]
 
@@ -45,4 +46,4 @@ def _elements(array: np.ndarray[Any, Any], one: KernelResult, dtype: np.dtype[An
     """Return the elements of a tensor that a result is."""
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8).view(dtype)
     strides = tuple(step * dtype.itemsize for step in one.strides)
-    return np.lib.stride_tricks.as_strided(flat[one.offset :], one.shape, strides).copy()
+    return walked(flat[one.offset :], one.shape, strides).copy()

@@ -10,7 +10,7 @@ from formats.hlo.attributes import WindowDimension
 from neurontools.hlo_interpreter.registry import Array
 from neurontools.hlo_interpreter.shaping import padded
 
-__all__ = ["spread", "view"]
+__all__ = ["spread", "view", "walked"]
 
 
 def spread(values: Array, window: Sequence[WindowDimension], fill: Array) -> Array:
@@ -29,6 +29,11 @@ def view(values: Array, dim: int, window: WindowDimension) -> Array:
     shape[dim], strides[dim] = count, step * window.stride
     if not count or not all(shape):
         return np.empty((*shape, window.size), values.dtype)
-    return np.lib.stride_tricks.as_strided(
-        values, (*shape, window.size), (*strides, step * window.window_dilation), writeable=False
-    )
+    return walked(values, (*shape, window.size), (*strides, step * window.window_dilation))
+
+
+def walked(values: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """Return a view of an array with another shape and other steps, in bytes, that may not be written."""
+    # By its protocol between arrays, NumPy does not know float8_e5m2 again, which calls itself "<f1".
+    raw = values.view(f"u{values.dtype.itemsize}") if values.dtype.isbuiltin != 1 else values
+    return np.lib.stride_tricks.as_strided(raw, shape, strides, writeable=False).view(values.dtype)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from formats.errors import NotFoundError
 from formats.named_tuple import NamedTuple
 from formats.targets import resolve_target
+from neurontools.command.exits import ScriptEndedError
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution, execute
 from neurontools.program.interruption import Interrupted, was_interrupted
@@ -145,7 +146,8 @@ def take_launch(file: Path, configuration: RunConfiguration, *, aside: bool, kee
     """Run a script up to the launch that the configuration names, and return that one; what follows does not run.
 
     `keeps_orders` is that of `Launches`.
-    Raises typer.Exit with the script's own status where it fails earlier, NotFoundError where it launches less often.
+    Raises ScriptEndedError, with the script's own status, where it fails earlier, NotFoundError where it launches less
+    often.
     """
     left = configuration.launch
 
@@ -164,9 +166,7 @@ def take_launch(file: Path, configuration: RunConfiguration, *, aside: bool, kee
     except _Taking as taking:
         return taking.taken
     if status:
-        import typer  # not above: kernels that run without a command need none of it
-
-        raise typer.Exit(status)
+        raise ScriptEndedError(str(file), status)
     made = configuration.launch - left
     raise NotFoundError(
         f"{file}: the script launched {made or 'no'} kernel{'s' * (made != 1)}"

@@ -57,9 +57,9 @@ def open_program(
     """Return the program that a file holds: a script's launch, a .s program, a NEFF, or a recorded run.
 
     `aside` sends what a script prints to standard error; `keeps_orders` is that of `Launches`. Raises BadParameter for
-    an option that means nothing to the file, typer.Exit with a script's own status where it fails before the launch,
-    NotFoundError where it launches less often than that, InputError for inputs that do not fit, FormatError for what
-    cannot be read or run.
+    an option that means nothing to the file, ScriptEndedError where a script fails before the launch, NotFoundError
+    where it launches less often than that, InputError for inputs that do not fit, FormatError for what cannot be read
+    or run.
     """
     kind = refuse_misplaced(file, configuration)
     if kind is Kind.RECORDING:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from formats.named_tuple import NamedTuple
-from formats.whole_files import passing_folder
+from formats.whole_files import naming, passing_folder
 from neurontools.command.files import need_folder
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
@@ -40,7 +40,10 @@ def write_parts(folder: Path, writers: tuple[Writer, ...]) -> list[Part]:
     parts = []
     for writer in writers:
         with passing_folder("shim", folder) as beside:
-            notes = writer.write(beside)
+            try:
+                notes = writer.write(beside)
+            except OSError as error:  # it names what stands in for the part, or where it was copied from
+                raise naming(error, folder, str(folder / writer.file)) from None
             for made in sorted(beside.iterdir()):
                 place = folder / made.name
                 if place.is_dir() and not place.is_symlink():

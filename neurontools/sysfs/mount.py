@@ -12,6 +12,7 @@ import typer
 
 from formats.errors import NotFoundError
 from formats.named_tuple import NamedTuple
+from formats.whole_files import naming
 from neurontools.command.files import need_folder
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
@@ -58,7 +59,10 @@ class Files:
                 place = self._folder / path
                 if path not in self._written:
                     place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(text + "\n" if text else "")
+                try:
+                    place.write_text(text + "\n" if text else "")
+                except OSError as error:  # of a full disk it names no file
+                    raise naming(error, place.parent, str(place)) from None
                 self._written[path] = text
         return len(texts)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,8 +17,8 @@ from formats.neff.fields import Fields, load
 from formats.whole_files import temporary_place
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import need_file
+from neurontools.tuning.children import child
 from neurontools.tuning.results import Batch, Done, Task
-from neurontools.tuning.trial import end_process
 from neurontools.tuning.workers import workers
 
 __all__ = ["ACTIONS", "junit", "read_manifest", "run_batch"]
@@ -90,16 +89,14 @@ def carry_out(task: Task) -> Done:
     words = [sys.executable, "-m", "neurontools", task.action, task.file, "--json", *task.options]
     words += ["--", *task.arguments] if task.arguments else []
     started = perf_counter()
-    with tempfile.TemporaryFile(dir=temporary_place()) as said:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
-                                   env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, start_new_session=True)  # fmt: skip
+    with (
+        tempfile.TemporaryFile(dir=temporary_place()) as said,
+        child(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said) as process,
+    ):
         try:
             answer, _ = process.communicate(timeout=task.max_seconds)
         except subprocess.TimeoutExpired:
             return Done(task.name, task.action, task.file, -1, f"over {task.max_seconds:g} s", task.max_seconds)
-        finally:
-            if process.poll() is None:
-                end_process(process)
     seconds = round(perf_counter() - started, 3)
     status, time_ps, findings = process.returncode, None, None
     what = "ok" if status == 0 else _name(status)

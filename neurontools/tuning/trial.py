@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,9 +14,10 @@ from typing import Any
 from formats.errors import FormatError
 from formats.neff.fields import Fields, load
 from formats.whole_files import temporary_place
+from neurontools.tuning.children import child
 from neurontools.tuning.results import STATES, Order, Trial
 
-__all__ = ["end_process", "of_json", "run_trial"]
+__all__ = ["of_json", "run_trial"]
 
 _GRACE = 10.0  # seconds that a process has to end by itself after its budget
 
@@ -47,21 +47,12 @@ def run_trial(order: Order, values: Mapping[str, Any], explain: bool = False, li
     started = perf_counter()
     request = json.dumps({**order._asdict(), "values": dict(values), "explain": explain, "limit_ps": limit_ps})
     with tempfile.TemporaryFile(dir=temporary_place()) as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "neurontools.tuning.child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-            start_new_session=True,  # what the script starts ends with it
-        )
-        try:
-            answer, _ = process.communicate(request.encode(), order.max_seconds + _GRACE)
-        except subprocess.TimeoutExpired:
-            return Trial(dict(values), "timeout", -1, perf_counter() - started, f"over {order.max_seconds:g} s")
-        finally:
-            if process.poll() is None:
-                end_process(process)
+        words = [sys.executable, "-m", "neurontools.tuning.child"]
+        with child(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said) as process:
+            try:
+                answer, _ = process.communicate(request.encode(), order.max_seconds + _GRACE)
+            except subprocess.TimeoutExpired:
+                return Trial(dict(values), "timeout", -1, perf_counter() - started, f"over {order.max_seconds:g} s")
         seconds = perf_counter() - started
         try:
             fields = load(answer, "the answer of a trial")
@@ -71,12 +62,3 @@ def run_trial(order: Order, values: Mapping[str, Any], explain: bool = False, li
             last = said.read().decode(errors="replace").strip().splitlines()[-1:]
             how = f"status {process.returncode}" if process.returncode >= 0 else f"signal {-process.returncode}"
             return Trial(dict(values), "died", -1, seconds, ": ".join([how, *last]))
-
-
-def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End a process and whatever it has started."""
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()

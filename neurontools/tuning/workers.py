@@ -9,6 +9,7 @@ from typing import Any
 
 from formats.named_tuple import NamedTuple
 from neurontools.command.workers import dask_client
+from neurontools.tuning.children import none_left
 from neurontools.tuning.results import Order, Trial
 from neurontools.tuning.trial import run_trial
 
@@ -35,6 +36,10 @@ def workers(jobs: int, cluster: str | None) -> Iterator[Workers]:
         with ThreadPoolExecutor(jobs) as pool:
             try:
                 yield Workers(jobs, pool.submit, _first)
+            except BaseException:  # Ctrl-C above all: nobody waits for trials that nobody will look at
+                with none_left():
+                    pool.shutdown(cancel_futures=True)
+                raise
             finally:  # whoever stops asking wants no more of them
                 pool.shutdown(wait=False, cancel_futures=True)
         return

@@ -95,6 +95,32 @@ def test_usage_errors_keep_the_envelope(cli: Cli) -> None:
     assert (document["schema"], document["exit"], document["error"]["kind"]) == ("neurontools.neff.info/1", 2, "usage")
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["profile run", "dbgstream record --output x.events", "diff-run", "memh map", "memh budget", "memh lint", "debug"],
+)
+@pytest.mark.parametrize("status", [1, 3])
+def test_a_script_that_fails_early_keeps_the_envelope(cli: Cli, tmp_path: Path, command: str, status: int) -> None:
+    """Nothing was printed with --json, and without it the traceback of the script only."""
+    script = tmp_path / "early.py"
+    script.write_text(f"raise SystemExit({status})\n")
+    words = [str(tmp_path / word) if word == "x.events" else word for word in command.split()]
+    says = f"{script}: the script ended with status {status}, before the launch that was asked for"
+    ended = cli(*words, script, "--json")
+    document = ended.json
+    assert ended.status == document["exit"] == status and "result" not in document
+    assert document["error"] == {"kind": "script", "message": says, "path": str(script)}
+    ended = cli(*words, script, *(("--cli",) if command == "debug" else ()))
+    assert (ended.status, ended.error_line) == (status, says)
+
+
+def test_a_folder_that_is_not_there_is_called_one(cli: Cli, root: Path, tmp_path: Path) -> None:
+    there = tmp_path / "no" / "x"
+    for words in (("asm", root / "examples/race.s"), ("hlo", "tokens", "add", root / "examples/models/mlp.hlo")):
+        ended = cli(*words, "--output", there)
+        assert (ended.status, ended.error_line) == (4, f"{there.parent}: no such folder")
+
+
 def test_a_bug_is_70_and_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("division by zero")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import subprocess
 import sys
@@ -46,6 +47,18 @@ def test_what_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
     assert cli("shim", tmp_path, "--only", "nonsense").status == 2
     (tmp_path / "file").write_text("")
     assert cli("shim", tmp_path / "file").status in (3, 4)
+
+
+def test_a_full_disk_names_the_part(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file among the temporary ones that it was copied from was named."""
+
+    def full(folder: Path) -> list[str]:
+        raise OSError(errno.ENOSPC, "No space left on device", "/elsewhere/part.so", None, str(folder / "part.so"))
+
+    command = importlib.import_module("neurontools.shim.command")
+    monkeypatch.setattr(command, "WRITERS", (Writer("part", "part.so", "A part.", full),))
+    ended = cli("shim", tmp_path / "shim")
+    assert (ended.status, ended.error_line) == (3, f"{tmp_path}/shim/part.so: no space left on device")
 
 
 def test_a_missing_compiler_says_what_to_install(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from neurontools.command.files import need_place
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
@@ -30,6 +31,7 @@ def add(
         from formats.hlo.verify import need_valid  # deferred: start-up
         from neurontools.hlo.tokens.threading import add_tokens  # deferred: start-up
 
+        need_place(output)
         module = open_module(file)
         need_valid(module)
         changed = add_tokens(module)
