@@ -543,8 +543,9 @@ class Sequencer:
         self.flights.clear()
         self.bound.release()
         # Nothing goes round in a circle from here on, which would have to be found as garbage.
-        self.bounds, self._counted = [], ([], [], {})
-        del self._at_hand, self._issue, self._complete, self._woken, self.core, self.device, self._semaphores
+        self.bounds.clear()
+        del self._at_hand, self._counted, self._issue, self._complete, self._woken
+        del self.core, self.device, self._semaphores
         self._waiters = None
         self.reaches.clear()
 
