@@ -28,7 +28,8 @@ def _neutral(fold: str | None, dtype: str) -> float | None:
     if kind.kind == "pred":
         return {"and": 1, "maximum": 0, "minimum": 1}.get(fold or "")
     if kind.kind == "float":
-        largest = float(np.inf if np.isinf(kind.numpy.type(np.inf)) else ml_dtypes.finfo(kind.numpy).max)
+        facts = ml_dtypes.finfo(kind.numpy)  # type: ignore[no-untyped-call]  # it has no types
+        largest = float(np.inf if np.isinf(kind.numpy.type(np.inf)) else facts.max)
         return {"maximum": -largest, "minimum": largest}.get(fold or "")
     high = (1 << kind.bits - (kind.kind == "signed")) - 1
     low = -high - 1 if kind.kind == "signed" else 0
