@@ -122,7 +122,8 @@ class Clocks:
 
     def release(self) -> None:
         """Let go of all who listen, which refer to this; nothing may be told after that."""
-        for told in (self.listeners, self.raised, self.odd, self.mixed, self.unordered, self.lowered, self.crowded):
+        listeners = self.listeners, self.raised, self.odd, self.mixed, self.unordered, self.lowered, self.crowded
+        for told in (*listeners, self.disordered):
             told.clear()
 
     # --- issue: waits ------------------------------------------------------------------------------------------------

@@ -19,22 +19,12 @@ from emulator.device import Device
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import NeuronError
-from formats.isa import Pattern
+from formats.isa import Dataflow, Pattern
 from formats.named_tuple import NamedTuple
 from formats.regions import Region
 
 __all__ = ["Reread", "rereads_of"]
 
-# Words that make each result of the elements at its place, in the order of the elements.
-_BY_ELEMENT = (
-    isa.Activate,
-    isa.Cast,
-    isa.Copy,
-    isa.Reciprocal,
-    isa.ScalarTensorTensor,
-    isa.TensorScalar,
-    isa.TensorTensor,
-)
 _ADDRESS = struct.Struct("<I")
 _HEADER = 12  # bytes of opcode, waits and signals in front of a word's operands
 
@@ -84,7 +74,7 @@ def rereads_of(device: Device) -> list[Reread]:
 
 def _find(device: Device) -> list[Reread]:
     found: list[Reread] = []
-    classes: dict[type, _Operands | None] = {}
+    classes: dict[type[isa.Instruction], _Operands | None] = {}
     kinds: dict[tuple[Any, ...], list[_Pair]] = {}  # of words that differ in addresses only
     for core in device.cores:
         for name, engine in core.engines.items():
@@ -114,11 +104,12 @@ def _find(device: Device) -> list[Reread]:
     return found
 
 
-def _operands(cls: type) -> _Operands | None:
-    if not issubclass(cls, _BY_ELEMENT):
-        return None
+def _operands(cls: type[isa.Instruction]) -> _Operands | None:
+    """Return the operands of words that make each result of the elements at its place; None for any other class."""
     plans = [plan for plan in plan_of(cls) if isinstance(plan.field, Pattern)]
     plans.sort(key=lambda plan: plan.writes)
+    if cls.DATAFLOW is not Dataflow.ELEMENTS or [plan.writes for plan in plans[-2:]] != [False, True]:
+        return None
     fields = tuple((plan.name, plan.field) for plan in plans if isinstance(plan.field, Pattern))
     addresses = sorted(field.offset for _, field in fields)
     begins = (_HEADER, *(at + _ADDRESS.size for at in addresses))

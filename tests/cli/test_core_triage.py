@@ -179,7 +179,7 @@ def test_no_dumps_and_no_folder(cli: Cli, tmp_path: Path) -> None:
     ended = cli("core", "triage", tmp_path)
     assert ended.status == 0 and ended.out.startswith("0 ranks")
     missing = cli("core", "triage", tmp_path / "none")
-    assert missing.status == 4 and "none: no such file" in missing.error_line
+    assert missing.status == 4 and "none: no such folder" in missing.error_line
     failed = cli("core", "triage", tmp_path / "none", "--json")
     assert failed.status == 4
     checked_json(failed, "core triage")
