@@ -9,6 +9,9 @@ emulator reads all before it writes. The same place, and one that is read alread
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,7 @@ from formats.regions import Region
 
 __all__ = ["Reread", "rereads_of"]
 
-_ADDRESS = struct.Struct("<I")
+_ADDRESS = 4  # bytes
 _HEADER = 12  # bytes of opcode, waits and signals in front of a word's operands
 
 
@@ -40,31 +43,49 @@ class Reread(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """An operand without its address: of each element the byte where it begins, in order, and the bytes of one."""
+    """An operand without its address: its steps in bytes, innermost last, how often each, and the bytes of an element.
 
-    starts: np.ndarray[Any, np.dtype[np.int64]]
+    `low` and `high` are the first byte that it may reach, and the one behind the last.
+    """
+
+    steps: tuple[int, ...]
+    counts: tuple[int, ...]
     size: int
     low: int
     high: int
 
+    @property
+    def starts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the byte where each element begins, in order."""
+        starts = np.zeros(1, np.int64)
+        for step, count in zip(self.steps, self.counts, strict=True):
+            starts = (starts[:, None] + np.arange(count) * step).reshape(-1)
+        return starts
+
 
 class _Pair(NamedTuple):
-    """An input beside the result, both without addresses: its name and place in the word, whether they are alike."""
+    """An input beside the result: its name, which address is its own, and between which distances they share bytes."""
 
     operand: str
-    offset: int
+    place: int
+    below: int
+    above: int
     source: _Side
     target: _Side
     is_same: bool
-    known: dict[int, bool]  # by distance of the result, where they may share bytes
+    known: dict[int, bool]  # by distance of the result
 
 
 class _Operands(NamedTuple):
-    """The operands of a class of words, the result last, and the parts of a word that hold no address of them."""
+    """The operands of a class of words: the result last, all of their addresses, and what holds none of them.
 
-    fields: tuple[tuple[str, Pattern], ...]
-    result_offset: int
-    rest: tuple[slice, ...]
+    `kinds` are words that differ in addresses only.
+    """
+
+    fields: tuple[tuple[str, int, Pattern], ...]  # each with the place of its address among all
+    addresses: struct.Struct
+    rest: Callable[[bytes], tuple[bytes, ...]]
+    kinds: dict[tuple[bytes, ...], list[_Pair]]
 
 
 def rereads_of(device: Device) -> list[Reread]:
@@ -75,7 +96,6 @@ def rereads_of(device: Device) -> list[Reread]:
 def _find(device: Device) -> list[Reread]:
     found: list[Reread] = []
     classes: dict[type[isa.Instruction], _Operands | None] = {}
-    kinds: dict[tuple[Any, ...], list[_Pair]] = {}  # of words that differ in addresses only
     for core in device.cores:
         for name, engine in core.engines.items():
             for loaded in engine.words:
@@ -84,17 +104,18 @@ def _find(device: Device) -> list[Reread]:
                 operands = classes[cls] if cls in classes else classes.setdefault(cls, _operands(cls))
                 if operands is None:
                     continue
-                raw = word.raw
-                kind = (cls, *[raw[part] for part in operands.rest])
+                fields, packed, rest, kinds = operands
+                kind = rest(word.raw)
                 pairs = kinds.get(kind)
                 if pairs is None:
                     pairs = kinds[kind] = _pairs(word, operands)
-                (at,) = _ADDRESS.unpack_from(raw, operands.result_offset)
-                for operand, offset, source, target, is_same, known in pairs:
-                    distance = at - _ADDRESS.unpack_from(raw, offset)[0]
-                    if distance + target.low >= source.high or source.low >= distance + target.high:
-                        continue
-                    if is_same and not distance:
+                if not pairs:
+                    continue
+                addresses = packed.unpack_from(word.raw)
+                at = addresses[fields[-1][1]]
+                for operand, place, below, above, source, target, is_same, known in pairs:
+                    distance = at - addresses[place]
+                    if not below < distance < above or (is_same and not distance):
                         continue
                     if distance not in known:
                         known[distance] = _is_reread(source, target, distance)
@@ -110,43 +131,48 @@ def _operands(cls: type[isa.Instruction]) -> _Operands | None:
     plans.sort(key=lambda plan: plan.writes)
     if cls.DATAFLOW is not Dataflow.ELEMENTS or [plan.writes for plan in plans[-2:]] != [False, True]:
         return None
-    fields = tuple((plan.name, plan.field) for plan in plans if isinstance(plan.field, Pattern))
+    fields = [(plan.name, plan.field) for plan in plans if isinstance(plan.field, Pattern)]
     addresses = sorted(field.offset for _, field in fields)
-    begins = (_HEADER, *(at + _ADDRESS.size for at in addresses))
-    return _Operands(fields, fields[-1][1].offset, tuple(map(slice, begins, (*addresses, None))))
+    begins = (_HEADER, *(at + _ADDRESS for at in addresses))
+    gaps = [at - begin for at, begin in zip(addresses, (0, *begins[1:]), strict=False)]
+    return _Operands(
+        tuple((name, addresses.index(field.offset), field) for name, field in fields),
+        struct.Struct("<" + "".join(f"{gap}xI" for gap in gaps)),
+        itemgetter(*map(slice, begins, (*addresses, None))),
+        {},
+    )
 
 
 def _pairs(word: isa.Instruction, operands: _Operands) -> list[_Pair]:
     """Return the inputs of a word that have as many elements as the result."""
     pairs = []
-    *inputs, (_, result) = operands.fields
+    *inputs, (_, _, result) = operands.fields
     target = _side(word, result)
-    for name, field in inputs:
+    for name, place, field in inputs:
         source = _side(word, field)
-        if source.starts.size == target.starts.size:
-            is_same = source.size == target.size and bool((source.starts == target.starts).all())
-            pairs.append(_Pair(name, field.offset, source, target, is_same, {}))
+        if prod(source.counts) == prod(target.counts):
+            below, above = source.low - target.high, source.high - target.low
+            pairs.append(_Pair(name, place, below, above, source, target, source == target, {}))
     return pairs
 
 
 def _side(word: isa.Instruction, field: Pattern) -> _Side:
     _, steps, counts = field.read(word.raw)
     size = Dtype(word.dtype_of(field)).size
-    starts = np.zeros(1, np.int64)
-    for step, count in zip(reversed(steps), reversed(counts), strict=True):  # the innermost comes first
-        starts = (starts[:, None] + np.arange(count) * step * size).reshape(-1)
-    low, high = (int(starts.min()), int(starts.max()) + size) if starts.size else (0, 0)
-    return _Side(starts, size, low, high)
+    steps, counts = tuple(step * size for step in reversed(steps)), tuple(reversed(counts))
+    reach = [step * (count - 1) for step, count in zip(steps, counts, strict=True)]
+    return _Side(steps, counts, size, sum(min(one, 0) for one in reach), sum(max(one, 0) for one in reach) + size)
 
 
 def _is_reread(source: _Side, target: _Side, distance: int) -> bool:
     """Return whether an element of the target, so many bytes on, lies on one of the source that comes later."""
     low = min(source.low, distance + target.low)
     width = max(source.high, distance + target.high) - low
-    places = np.arange(source.starts.size)
+    starts = source.starts
+    places = np.arange(starts.size)
     read = np.full(width, -1, np.int64)
     for byte in range(source.size):
-        np.maximum.at(read, source.starts - low + byte, places)
+        np.maximum.at(read, starts - low + byte, places)
     written = target.starts + (distance - low)
     return any(bool((read[written + byte] > places).any()) for byte in range(target.size))
 
