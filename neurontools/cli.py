@@ -14,6 +14,7 @@ from neurontools.command.errors_to_exit import classify, is_usage_error
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import LazyGroup
 from neurontools.command.output import current_report, envelope, note
+from neurontools.command.streams import settle
 from neurontools.text.visible import json_text
 from neurontools.version import __version__
 
@@ -78,8 +79,14 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit status; no error leaves this function."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     _prepare_streams()
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    finally:
+        settle()
+
+
+def _run(arguments: list[str]) -> int:
     try:
         status = typer.main.get_command(app).main(args=list(arguments), prog_name="neurontools", standalone_mode=False)
     except KeyboardInterrupt:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from neurontools.command.exits import ExitStatus
+from neurontools.command.streams import settle
 from neurontools.text.visible import visible
 from neurontools.version import __version__
 
@@ -18,7 +20,13 @@ _HANDED_OVER = {"show": ("core", "info"), "recover": ()}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status: 0 collected, 3 something could not be written."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    finally:
+        settle()
+
+
+def _run(words: list[str]) -> int:
     if words and not words[0].startswith("-"):
         return _hand_over(words)
     if "--help" in words or "-h" in words:
@@ -84,14 +92,12 @@ def _collect(words: list[str]) -> int:
         _say(f"warning: {text}")
     for text in found.failures:
         _say(text)
-    try:
+    with suppress(OSError):  # nobody listens; the dump is there
         if found.directory is not None:
             print(visible(f"{found.directory}{' (was there already)' if found.already else ''}"))
         for url in found.uploaded:
             print(visible(url))
         sys.stdout.flush()
-    except OSError:  # nobody listens; the dump is there
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return ExitStatus.BAD_INPUT if found.failures else ExitStatus.OK
 
 

@@ -48,6 +48,7 @@ def notes(process: subprocess.Popen[str]) -> str:
 
 
 @needs_full
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
@@ -58,8 +59,10 @@ def notes(process: subprocess.Popen[str]) -> str:
     ],
 )
 def test_a_full_disk_behind_stdout_is_one_line(
-    root: Path, program_file: Path, arguments: tuple[str, ...], status: int, says: str
-) -> None:
+    root: Path, program_file: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], status: int,
+    says: str, unbuffered: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with FULL.open("w") as full:
         process = started(root, *(program_file if one == "FILE" else one for one in arguments), stdout=full)
         assert notes(process) == says
@@ -67,7 +70,11 @@ def test_a_full_disk_behind_stdout_is_one_line(
 
 
 @needs_full
-def test_a_full_disk_behind_stderr_keeps_the_status(root: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_stderr_keeps_the_status(
+    root: Path, monkeypatch: pytest.MonkeyPatch, unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with FULL.open("w") as full:
         code = "import sys; from neurontools.cli import main; sys.exit(main(['neff', 'ls', 'missing.neff']))"
         done = subprocess.run([sys.executable, "-c", code], cwd=root, stderr=full, stdout=subprocess.PIPE, check=False)

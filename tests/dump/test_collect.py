@@ -170,11 +170,14 @@ def test_a_damaged_core_is_kept_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / DIRECTORY / f"{HEAD}0{TAIL}").read_bytes() == b"no core"
 
 
-def test_a_closed_pipe_is_no_failure(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_is_no_failure(tmp_path: Path, unbuffered: str) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "neurontools.dump", *flags(tmp_path / DIRECTORY)]
-    ended = subprocess.run(command, stdout=write, stderr=write, env=environment(), check=False)
+    ended = subprocess.run(
+        command, stdout=write, stderr=write, env=environment(PYTHONUNBUFFERED=unbuffered), check=False
+    )
     os.close(write)
     assert ended.returncode == 0 and whole_dumps(tmp_path / DIRECTORY) == {897}
 
