@@ -92,33 +92,26 @@ def test_no_more_bytes_are_alive_than_there_are(seed: int) -> None:
             assert sum(256 for one in lives if one.first <= number <= one.last) <= 256 * 8
 
 
-def test_what_was_loaded_from_an_input_is_loaded_again_and_not_stored() -> None:
-    def kernel(x: Any) -> Any:
-        out = nl.ndarray((12, 128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
-        tiles = [nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf) for _ in range(12)]
-        for tile in tiles:
-            nisa.dma_copy(dst=tile, src=x)
-        for number in range(12):
-            nisa.dma_copy(dst=out[number], src=tiles[number])
-        return out
+def loading(x: Any) -> Any:
+    """Load one input into twelve tiles, and then store each."""
+    out = nl.ndarray((12, 128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tiles = [nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf) for _ in range(12)]
+    for tile in tiles:
+        nisa.dma_copy(dst=tile, src=x)
+    for number in range(12):
+        nisa.dma_copy(dst=out[number], src=tiles[number])
+    return out
 
-    trace = traced(kernel, X)
+
+def test_what_was_loaded_from_an_input_is_loaded_again_and_not_stored() -> None:
+    trace = traced(loading, X)
     found = next(spilled(trace, lives_of(trace), small(5)))
     assert found.stored_bytes == 0 and found.loaded_bytes == found.tiles * X.nbytes
     assert not any(isinstance(op, DmaOp) and (op.name or "").startswith("spill") for op in found.trace.ops)
 
 
 def test_what_a_collective_or_another_program_may_write_is_stored() -> None:
-    def kernel(x: Any) -> Any:
-        out = nl.ndarray((12, 128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
-        tiles = [nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf) for _ in range(12)]
-        for tile in tiles:
-            nisa.dma_copy(dst=tile, src=x)
-        for number in range(12):
-            nisa.dma_copy(dst=out[number], src=tiles[number])
-        return out
-
-    with_collective, of_two = traced(kernel, X), traced(kernel, X)
+    with_collective, of_two = traced(loading, X), traced(loading, X)
     into = next(op.src for op in with_collective.ops if isinstance(op, DmaOp))
     with_collective.ops.insert(12, CollectiveOp(0, into, into, into, 1, 1, ("kernel.py", 1)))
     of_two.num_programs = 2
